@@ -1,0 +1,86 @@
+"""What a planner may say: one proposal, in a closed union. Nothing else it utters is a control signal.
+
+The engine accepts exactly one `PlannerDecision` per turn; whatever a vendor sent that is no decision
+becomes a `PlannerFault`, which is recorded, told to the planner and counted, and never executed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A proposal to call one tool. `call_id` pairs it with its result and is unique per workflow."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The planner holds the task for done; the engine checks the criterion and every evidence reference."""
+
+    answer: dict[str, Any]
+    evidence_refs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsHuman:
+    """The planner hands over; `reason` is a code, not prose."""
+
+    reason: str
+
+
+PlannerDecision = ToolCall | Final | NeedsHuman
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerFault:
+    """Output that is no decision: a stable `code` and a sentence that may be told to the planner."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """What a planner sees of a tool: the wire's own name, description and input schema."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One answered call as the planner may see it: typed result fields, or an error code."""
+
+    tool: str
+    call_id: str
+    arguments: dict[str, Any]
+    result: dict[str, Any] | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerView:
+    """The filtered state: no credential, no key, no tenant, no approval, no budget."""
+
+    kind: str
+    state: str
+    case: dict[str, Any]
+    observations: tuple[Observation, ...]
+    refusals: tuple[PlannerFault, ...]
+
+
+class Planner(Protocol):
+    """`deterministic` planners may be asked inside a commit; others only between two commits."""
+
+    deterministic: bool
+
+    async def decide(
+        self, state: PlannerView, tools: tuple[ToolDefinition, ...]
+    ) -> PlannerDecision | PlannerFault: ...
