@@ -1,0 +1,182 @@
+"""What a tool contract is: one frozen row, and what follows from it for everybody.
+
+Invariant: an update tool with any blank is offered to nobody (`blanks`); the row's text (summary, owner) is
+read by people and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from shared_contracts.base import wire_schema
+from shared_contracts.digest import digest
+
+FROM_TOKEN: Final = "token"  # the key travels in the token; no schema has it
+
+
+class Scope(StrEnum):
+    """`family:verb`. One family is one credential at the database."""
+
+    ORDERS_READ = "orders:read"
+    POLICIES_READ = "policies:read"
+    RETURNS_READ = "returns:read"
+    RETURNS_WRITE = "returns:write"
+    NOTICES_READ = "notices:read"
+    NOTICES_WRITE = "notices:write"
+
+
+class Risk(StrEnum):
+    """How bad a call can be; decides recovery, tests and who is offered the tool."""
+
+    READ = "read_only"
+    REVERSIBLE_WRITE = "reversible_write"
+    IRREVERSIBLE_WRITE = "irreversible_write"
+
+
+class ExecutesAt(StrEnum):
+    """Where the tool runs. Only `tool_server` is executed; the others are registered and offered to nobody."""
+
+    TOOL_SERVER = "tool_server"
+    LOCAL = "local"
+    PROVIDER = "provider"
+
+
+class Ambiguous(StrEnum):
+    """What follows a write whose answer was lost."""
+
+    RECONCILE_THEN_STOP = "reconcile_then_stop"
+    RECONCILE_THEN_RESEND_ONCE = "reconcile_then_resend_once"
+
+
+class Verification(StrEnum):
+    """What makes a call's completion believable."""
+
+    RESPONSE = "response"
+    READ_BACK = "read_back"
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """A success predicate that can be printed: `field == "value"` of the result."""
+
+    field: str
+    value: str
+
+    def holds(self, result: Mapping[str, Any]) -> bool:
+        """Tell whether the result meets the predicate."""
+        return bool(result.get(self.field) == self.value)
+
+    def __str__(self) -> str:
+        return f'{self.field} == "{self.value}"'
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """Read the effect again with `tool` and compare the named fields of request, answer and read."""
+
+    tool: str
+    matches: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool. Fields that an update tool must not leave blank have no other default than blank."""
+
+    name: str
+    version: str
+    summary: str
+    arguments: type[BaseModel]
+    result: type[BaseModel]
+    scope: Scope
+    risk: Risk
+    targets: str
+    timeout_seconds: int
+    attempts_max: int
+    evidence: tuple[str, ...]
+    owner: str
+    business_owner: str
+    resource_argument: str = "order_id"
+    proposed_arguments: tuple[str, ...] = ()  # every other argument is bound to the run's own resource
+    side_effect: str = ""
+    idempotency_key: str = ""
+    idempotency_retention_days: int = 0
+    looks_up: bool = False
+    reconcile_with: str = ""
+    ambiguous_failure: Ambiguous | None = None
+    success_when: Equals | None = None
+    external_id: str = ""
+    verify: ReadBack | None = None
+    compensate_with: str = ""
+    compensate_within_hours: int = 0
+    approval_required_when: str = ""
+    forbidden_when: tuple[str, ...] = ()
+    executes_at: ExecutesAt = ExecutesAt.TOOL_SERVER
+    audit_items: tuple[str, ...] = ("subject", "arguments_sha256", "outcome", "duration", "version", "jti")
+
+    @property
+    def writes(self) -> bool:
+        """Tell whether a call may change anything outside."""
+        return self.risk is not Risk.READ
+
+    @property
+    def family(self) -> str:
+        """Name the tool's family: the part of the scope that one database role serves."""
+        return self.scope.value.split(":", 1)[0]
+
+    @property
+    def verification(self) -> Verification:
+        """Tell how completion is verified."""
+        return Verification.RESPONSE if self.verify is None else Verification.READ_BACK
+
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        """The wire schema of the arguments; the model's and every outside host's view."""
+        return wire_schema(self.arguments)
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any]:
+        """The wire schema of the result."""
+        return wire_schema(self.result)
+
+    @cached_property
+    def schema_digest(self) -> str:
+        """What host and server compare at readiness: version and both schemas."""
+        return digest({"version": self.version, "input": self.input_schema, "output": self.output_schema})
+
+    def succeeded(self, result: Mapping[str, Any]) -> bool:
+        """Tell whether a well-formed answer is a success; an accepted request is not."""
+        return self.success_when is None or self.success_when.holds(result)
+
+
+_NEEDED_BY_WRITES = (
+    "version", "targets", "timeout_seconds", "attempts_max", "owner", "business_owner", "side_effect",
+    "idempotency_key", "idempotency_retention_days", "reconcile_with", "ambiguous_failure", "success_when",
+    "external_id", "verify", "compensate_with", "compensate_within_hours", "forbidden_when", "evidence",
+    "audit_items",
+)  # fmt: skip
+_NEEDED_BY_READS = (
+    "version",
+    "targets",
+    "timeout_seconds",
+    "attempts_max",
+    "owner",
+    "evidence",
+    "audit_items",
+)
+
+
+def blanks(tool: Tool) -> tuple[str, ...]:
+    """Name the fields that are missing for the tool to be offered: a success, a data owner, a way back …"""
+    needed = _NEEDED_BY_WRITES if tool.writes else _NEEDED_BY_READS
+    return tuple(name for name in needed if not getattr(tool, name))
+
+
+def offerable(tool: Tool) -> bool:
+    """Tell whether a planner may be shown the tool at all: complete, and run by a tool server."""
+    return tool.executes_at is ExecutesAt.TOOL_SERVER and not blanks(tool)

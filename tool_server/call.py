@@ -1,0 +1,48 @@
+"""One call as the server works on it, and the only two ways in which it can be answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared_contracts.contract import Tool
+from shared_contracts.task_token import CallDetails, TaskClaims
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose token was verified; `kid` names the key that signed it. Nothing here is a claim left unchecked."""
+
+    claims: TaskClaims
+    kid: str
+    scopes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call whose tool, schema and token binding hold; handlers see nothing else."""
+
+    caller: Caller
+    details: CallDetails
+    tool: Tool
+    arguments: dict[str, Any]
+    arguments_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A result that fits the tool's output schema."""
+
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A row of `shared_contracts.errors` with its sentence; never a traceback, never prose alone."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+Answer = Answered | Refused
