@@ -1,0 +1,117 @@
+"""Files of a home: replaced whole or not at all, and a secret is read by its owner alone.
+
+A secret that others can read is refused, not mended: whoever read it before has it still.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import Any
+
+from host.stack.errors import StackError, StackProblem
+
+SECRET_MODE = 0o600
+PUBLIC_MODE = 0o644
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def write_whole(path: Path, content: str, mode: int) -> None:
+    """A reader sees the old content or the new, also after a crash in between."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), mode)  # whatever the umask was
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def write_secret(path: Path, content: str) -> None:
+    """For our eyes alone."""
+    write_whole(path, content, SECRET_MODE)
+
+
+def read_secret(path: Path) -> str:
+    """The text of a file that only we can read; anything else is a `StackError`."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise StackError(
+            StackProblem.SECRET_MISSING,
+            f"The secret file {path} does not exist.",
+            "Put it back, or point the setting at the file that you mean.",
+        ) from error
+    except OSError as error:
+        raise StackError(
+            StackProblem.SECRET_READABLE,
+            f"The secret file {path} cannot be opened: {error.strerror}.",
+            "It must be a plain file (no link) that belongs to the user who runs this.",
+        ) from error
+    with os.fdopen(descriptor, encoding="utf-8") as file:
+        _refuse_exposed(path, os.fstat(file.fileno()))
+        try:
+            return file.read()
+        except UnicodeDecodeError as error:
+            raise malformed(path, "it is no text") from error
+
+
+def malformed(path: Path, why: str) -> StackError:
+    """The error for a file whose content cannot be used."""
+    return StackError(
+        StackProblem.SECRET_MALFORMED,
+        f"The file {path} is not what it should be: {why}.",
+        "Restore it from a copy; a home's own file is made anew when it is removed and the stack is down.",
+    )
+
+
+def _refuse_exposed(path: Path, status: os.stat_result) -> None:
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISREG(status.st_mode):
+        raise malformed(path, "it is no plain file")
+    if status.st_uid != os.geteuid():
+        raise StackError(
+            StackProblem.SECRET_READABLE,
+            f"The secret file {path} belongs to user id {status.st_uid}, not to us ({os.geteuid()}).",
+            f"Run as its owner, or give it to us: chown {os.geteuid()} '{path}'",
+        )
+    if mode & OTHERS:
+        raise StackError(
+            StackProblem.SECRET_READABLE,
+            f"The secret file {path} can be used by others (mode {mode:04o}).",
+            f"Replace what is in it if somebody may have read it, then: chmod 600 '{path}'",
+        )
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """A state file's object; None where there is none, or none that a crash left whole."""
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """State of ours; nobody else needs to read it."""
+    write_whole(path, json.dumps(value, indent=1) + "\n", SECRET_MODE)
+
+
+def tail(path: Path, *, since: int = 0, lines: int = 12) -> str:
+    """The last lines of a log, of what was written after byte `since`."""
+    try:
+        with path.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(since, end - 8192))
+            text = file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

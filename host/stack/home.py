@@ -1,0 +1,165 @@
+"""Where everything of one machine's stack lies, and with which rights.
+
+Only directories that we made get a mode from us; a parent's mode, owner and content are left alone.
+Nothing is taken for a home that does not carry our marker.
+
+    postgres/   the cluster, unless its user cannot get here: see `place.py`
+    passwords/  host/ tools/ owner/: one file per role, each side sees its own directory
+    passfiles/  the same for libpq, one per role, so that no connection string carries a password
+    keys/       signing.jwk (private), jwks.json (public), issuers.json
+    mail/       a Maildir      run/  pids, ports, locks      logs/
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from host.stack.errors import StackError, StackProblem
+from host.stack.files import read_json, write_json
+
+MARKER = ".kessai-home"
+PRIVATE, PASSABLE = 0o700, 0o711
+PRIVATE_DIRECTORIES = (
+    "passwords", "passwords/host", "passwords/tools", "passwords/owner", "passfiles", "keys", "run", "logs",
+)  # fmt: skip
+
+
+def default_root(xdg_data_home: str | None) -> Path:
+    """The user's data directory; a relative XDG_DATA_HOME is ignored, as its specification says."""
+    if xdg_data_home is not None and Path(xdg_data_home).is_absolute():
+        return Path(xdg_data_home) / "kessai"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "kessai"
+    return Path.home() / ".local" / "share" / "kessai"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A prepared home: it exists, is ours and is writable. Made by `open_home` alone."""
+
+    root: Path
+    id: str
+
+    @property
+    def postgres(self) -> Path:
+        """The cluster, or the note of where it lies."""
+        return self.root / "postgres"
+
+    @property
+    def passwords(self) -> Path:
+        """One directory per side, one file per role."""
+        return self.root / "passwords"
+
+    @property
+    def passfiles(self) -> Path:
+        """One file per role, as libpq reads it."""
+        return self.root / "passfiles"
+
+    @property
+    def keys(self) -> Path:
+        """Signing key, public keys, trusted issuers."""
+        return self.root / "keys"
+
+    @property
+    def mail(self) -> Path:
+        """A Maildir."""
+        return self.root / "mail"
+
+    @property
+    def run(self) -> Path:
+        """What runs: pids, ports, locks."""
+        return self.root / "run"
+
+    @property
+    def logs(self) -> Path:
+        """One log per program."""
+        return self.root / "logs"
+
+
+def open_home(root: Path) -> Home:
+    """Make or check the home; a `StackError` says what is wrong with it, and then nothing was changed."""
+    root = Path(os.path.realpath(root))
+    try:
+        _make_root(root)
+        home = Home(root, _mark(root))
+        _refuse_foreign_owner(root)
+        for name in PRIVATE_DIRECTORIES:
+            _make_directory(root / name, PRIVATE)
+        _make_directory(home.postgres, PASSABLE if os.geteuid() == 0 else PRIVATE)
+        for name in ("mail", "mail/tmp", "mail/new", "mail/cur"):
+            _make_directory(root / name, PRIVATE)
+        with tempfile.TemporaryFile(dir=home.run):
+            return home
+    except OSError as error:
+        raise StackError(
+            StackProblem.HOME_NOT_WRITABLE,
+            f"The home {root} cannot be written: {error.strerror} ({error.filename}).",
+            "Set KESSAI_HOME to a directory of your own on a disk with room.",
+        ) from error
+
+
+def is_home(root: Path) -> bool:
+    """Whether it carries our marker."""
+    return _marked_id(root) is not None
+
+
+def foreign(root: Path) -> StackError:
+    """The error for a directory that belongs to something else."""
+    return StackError(
+        StackProblem.HOME_FOREIGN,
+        f"{root} is no home of ours: it holds other things and no marker file {MARKER}.",
+        "Set KESSAI_HOME to a new or an empty directory.",
+    )
+
+
+def _marked_id(root: Path) -> str | None:
+    try:
+        marker = read_json(root / MARKER)
+    except NotADirectoryError:
+        return None
+    found = marker.get("id") if marker is not None else None
+    return found if isinstance(found, str) else None
+
+
+def _make_root(root: Path) -> None:
+    """As root the cluster's user must pass through; the secrets lie in directories that it cannot enter."""
+    if not root.exists():
+        root.parent.mkdir(parents=True, exist_ok=True)
+        _make_directory(root, PASSABLE if os.geteuid() == 0 else PRIVATE)
+    _refuse_foreign_owner(root)
+
+
+def _mark(root: Path) -> str:
+    found = _marked_id(root)
+    if found is not None:
+        return found
+    if any(root.iterdir()):
+        raise foreign(root)
+    new = uuid.uuid4().hex
+    write_json(root / MARKER, {"id": new, "layout": 1})
+    return new
+
+
+def _make_directory(path: Path, mode: int) -> None:
+    try:
+        path.mkdir(mode=mode)
+    except FileExistsError:
+        if path.is_symlink() or not path.is_dir():
+            raise
+        return
+    path.chmod(mode)  # whatever the umask was; only ever on what we have just made
+
+
+def _refuse_foreign_owner(root: Path) -> None:
+    owner = root.stat().st_uid
+    if owner != os.geteuid():
+        raise StackError(
+            StackProblem.HOME_NOT_OURS,
+            f"The home {root} belongs to user id {owner}, and we run as {os.geteuid()}.",
+            "Run as its owner, or set KESSAI_HOME to a directory of your own.",
+        )
