@@ -78,7 +78,11 @@ class LineFacts(Contract):
 
 
 class ReturnFacts(Contract):
-    """The facts of one request. `other_returns`: the net refund of the order's other uncancelled returns."""
+    """The facts of one request.
+
+    `other_returns` is the net refund of the order's other uncancelled returns, `earlier_returns` the numbers of
+    those that hold units of the requested lines.
+    """
 
     order_status: OrderStatus
     reason: ReturnReason
@@ -88,6 +92,7 @@ class ReturnFacts(Contract):
     shipping_refund: Money
     refund: Money
     other_returns: Money
+    earlier_returns: Annotated[tuple[Identifier, ...], Field(max_length=100)]
     approval_threshold: Money | None
 
 

@@ -1,0 +1,56 @@
+"""Why a case went to a person: one total map from reason code to one of five classes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Handover(StrEnum):
+    """The five classes; the most frequent is what to improve first."""
+
+    UNDECIDED = "specification_undecided"
+    DATA_MISSING = "data_missing"
+    PERMISSION = "permission"
+    RULE_EXCEPTION = "rule_exception"
+    EXTERNAL_FAULT = "external_fault"
+
+
+_H = Handover
+HANDOVER: dict[str, Handover] = {
+    "undecidable": _H.UNDECIDED,
+    "out_of_scope": _H.UNDECIDED,
+    "limit": _H.UNDECIDED,
+    "planner_exhausted": _H.UNDECIDED,
+    "planner_needs_human": _H.UNDECIDED,
+    "model_refusal": _H.UNDECIDED,
+    "version_changed": _H.DATA_MISSING,
+    "evidence_insufficient": _H.DATA_MISSING,
+    "overdue": _H.EXTERNAL_FAULT,
+    "dangerous_goods": _H.RULE_EXCEPTION,
+    "final_sale_defect": _H.RULE_EXCEPTION,
+    "exception_claimed": _H.RULE_EXCEPTION,
+    "create_rejected": _H.RULE_EXCEPTION,
+    "denied": _H.PERMISSION,
+    "foreign_tenant": _H.PERMISSION,
+    "foreign_resource": _H.PERMISSION,
+    "foreign_arguments": _H.PERMISSION,
+    "scope_missing": _H.PERMISSION,
+    "not_in_catalogue": _H.PERMISSION,
+    "tool_unavailable": _H.PERMISSION,
+    "tool_disabled": _H.PERMISSION,
+    "no_tool_left": _H.PERMISSION,
+    "no_rule": _H.PERMISSION,
+    "attempts_exhausted": _H.EXTERNAL_FAULT,
+    "recoveries_exhausted": _H.EXTERNAL_FAULT,
+    "retry_suspended": _H.EXTERNAL_FAULT,
+    "unknown_effect": _H.EXTERNAL_FAULT,
+    "unsettled_elsewhere": _H.EXTERNAL_FAULT,
+    "unverified_effect": _H.EXTERNAL_FAULT,
+    "protocol": _H.EXTERNAL_FAULT,
+    "contract_broken": _H.EXTERNAL_FAULT,
+}
+
+
+def handover_class(reason: str) -> Handover:
+    """Give the class of a reason; an unlisted one is a bug, which a test finds before a person does."""
+    return HANDOVER[reason]

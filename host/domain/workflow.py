@@ -1,0 +1,159 @@
+"""What a workflow kind is: one screen of data that everything else reads, and the moves that follow from it.
+
+`legal_moves` spells every pair of a control edge and a business move that may ever stand in a history; the
+database holds them as rows that checkpoints refer to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from host.domain.control import INTO_END, OBSERVED, PLAIN, STARTED, Actor, Control, Edge
+from host.domain.limits import Limits
+from host.planner.protocol import PlannerDecision, PlannerView
+
+RESUME = "<resume_state>"  # the target of `due`: whatever state the retry left
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One business move: prerequisite state, event, target, actor, the version that it reads, and how long.
+
+    `within_seconds` counts active time in `source` (waits: the database's clock); None is no bound of its own.
+    `rides` are the control edges that carry the move; a move into an end rides on the edges into that end.
+    """
+
+    source: tuple[str, ...]
+    on: str
+    target: str
+    by: tuple[Actor, ...]
+    reads: str
+    within_seconds: float | None
+    rides: tuple[Edge, ...] = (OBSERVED,)
+
+
+class Move(NamedTuple):
+    """One legal checkpoint: both machines before and after, the event and its actor."""
+
+    control_from: str
+    control_to: str
+    business_from: str
+    business_to: str
+    event: str
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What code makes of an answered call: the business event, the reason, and the decision behind it.
+
+    `versions` are those of the data that was read; one that differs from the workflow's own voids the move.
+    """
+
+    event: str
+    reason: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    rule_version: str | None = None
+    facts: Mapping[str, Any] | None = None
+
+
+class Language(StrEnum):
+    """Languages that a customer is written to."""
+
+    JA = "ja"
+    EN = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One answered call as workflow code sees it: a result, or the code of a refusal."""
+
+    tool: str
+    result: Mapping[str, Any] | None
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """One business. Functions are pure; none of them sees a credential, a key or a clock."""
+
+    kind: str
+    release: str
+    initial: str
+    case: type[BaseModel]
+    transitions: tuple[Transition, ...]
+    tools: Mapping[str, tuple[str, ...]]
+    ends: Mapping[str, tuple[Control, ...]]
+    limits: Limits
+    effects: tuple[str, ...]  # what has to be verified for the successful end
+    success: str  # the end that means done
+    retry_state: str | None
+    approval_state: str | None
+    resource: Callable[[Mapping[str, Any]], str]
+    customer: Callable[[Mapping[str, Any]], str]
+    units: Callable[[Mapping[str, Any]], tuple[str, ...]]  # what two cases must not work on at once
+    bindings: Callable[[Mapping[str, Any], tuple[Seen, ...]], Mapping[str, Any]]
+    interpret: Callable[[Mapping[str, Any], Seen], Finding | None]
+    needs_approval: Callable[[str, tuple[Seen, ...], Mapping[str, Any]], bool]
+    propose: Callable[[PlannerView], PlannerDecision]
+    message: Callable[[str, str, Language, Mapping[str, str], tuple[Seen, ...]], str]
+    owners: Mapping[str, str]  # who answers for a case in each state
+
+    def transition(self, source: str, event: str) -> Transition | None:
+        """Find the move that `event` makes from `source`."""
+        found = (row for row in self.transitions if row.on == event and source in row.source)
+        return next(found, None)
+
+    def is_end(self, state: str) -> bool:
+        """Tell whether the engine's part is over in `state`."""
+        return state in self.ends
+
+
+def states(workflow: Workflow) -> tuple[str, ...]:
+    """List every state of the kind, in the order of the table."""
+    named = [workflow.initial]
+    for row in workflow.transitions:
+        named += [state for state in (*row.source, row.target) if state != RESUME]
+    return tuple(dict.fromkeys(named))
+
+
+def legal_moves(workflow: Workflow) -> frozenset[Move]:
+    """Spell every checkpoint that this kind may ever write."""
+    first = Move("", Control.CREATED, "", workflow.initial, "received", Actor.ENGINE)
+    return frozenset({first, *_plain_moves(workflow), *_business_moves(workflow)})
+
+
+def _plain_moves(workflow: Workflow) -> set[Move]:
+    moves = set()
+    for edge, event in PLAIN.items():
+        places = (workflow.initial,) if edge == STARTED else tuple(workflow.tools)
+        moves |= {Move(*edge, state, state, event, Actor.ENGINE) for state in places}
+    return moves
+
+
+def _business_moves(workflow: Workflow) -> set[Move]:
+    return {
+        Move(*edge, source, target, row.on, actor)
+        for row in workflow.transitions
+        for source in row.source
+        for target in _targets(workflow, row)
+        for edge in _edges(workflow, row)
+        for actor in row.by
+    }
+
+
+def _targets(workflow: Workflow, row: Transition) -> tuple[str, ...]:
+    if row.target != RESUME:
+        return (row.target,)
+    return tuple(state for other in workflow.transitions if other.on == "transient" for state in other.source)
+
+
+def _edges(workflow: Workflow, row: Transition) -> tuple[Edge, ...]:
+    if row.rides != (OBSERVED,) or row.target not in workflow.ends:
+        return row.rides
+    return tuple(edge for end in workflow.ends[row.target] for edge in INTO_END[end])

@@ -1,0 +1,238 @@
+"""Returns: read the order, judge by rules, wait for a person where one must decide, issue, notify, prove.
+
+    RECEIVED → ORDER_VERIFIED → ELIGIBLE ─────────────────→ RETURN_CREATED → COMPLETED
+        └→ REJECTED  └→ REJECTED  └→ WAITING_APPROVAL → APPROVED ─┘
+    from any state: RETRY_WAIT (and back), NEEDS_REVIEW, COMPENSATION_REQUIRED
+
+Rules decide every branch; a planner can only propose the call that the state allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from host.domain.control import NEXT_ATTEMPT, PROPOSED, REOPENED, WAITED, Actor, Control
+from host.domain.limits import Limits
+from host.domain.workflow import RESUME, Finding, Seen, Transition, Workflow
+from host.planner.protocol import NeedsHuman, PlannerDecision, PlannerView, ToolCall
+from host.workflows.returns_messages import message
+from shared_contracts.base import Contract, Identifier, Prose, parse
+from shared_contracts.policies import PolicyFacts
+from shared_contracts.returns import Ask, Outcome, ReturnLines, ReturnReason, Ruling, rule
+
+
+class ReturnsCase(Contract):
+    """A return request as it comes in. `message` is untrusted and decides nothing."""
+
+    kind: Literal["returns"]
+    request_id: Identifier | None = None
+    customer_id: Identifier
+    order_id: Identifier
+    lines: ReturnLines
+    reason: ReturnReason
+    message: Prose
+    requested_at: AwareDatetime | None = None
+    asks: Annotated[tuple[Ask, ...], Field(max_length=3)] = ()
+
+
+class S(StrEnum):
+    """The twelve states of a return."""
+
+    RECEIVED = "RECEIVED"
+    ORDER_VERIFIED = "ORDER_VERIFIED"
+    ELIGIBLE = "ELIGIBLE"
+    REJECTED = "REJECTED"
+    WAITING_APPROVAL = "WAITING_APPROVAL"
+    APPROVED = "APPROVED"
+    EXPIRED = "EXPIRED"
+    RETURN_CREATED = "RETURN_CREATED"
+    COMPLETED = "COMPLETED"
+    RETRY_WAIT = "RETRY_WAIT"
+    NEEDS_REVIEW = "NEEDS_REVIEW"
+    COMPENSATION_REQUIRED = "COMPENSATION_REQUIRED"
+
+
+ENGINE, TIMER, APPROVER, OPERATOR = (Actor.ENGINE,), (Actor.TIMER,), (Actor.APPROVER,), (Actor.OPERATOR,)
+_BY_CLOCK = (Actor.ENGINE, Actor.TIMER)
+_WORKING = (S.RECEIVED, S.ORDER_VERIFIED, S.ELIGIBLE, S.APPROVED, S.RETURN_CREATED, S.COMPENSATION_REQUIRED)
+_OPEN = (*_WORKING, S.WAITING_APPROVAL, S.RETRY_WAIT)
+_REVIEW_EVENTS = (
+    "limit", "attempts_exhausted", "unknown_effect", "undecidable", "out_of_scope", "create_rejected",
+    "denied", "planner_exhausted", "planner_needs_human",
+)  # fmt: skip
+ACTIVE = 90.0
+APPROVAL = 24 * 3600.0
+RETRY = 30.5
+T = Transition
+
+# fmt: off
+TRANSITIONS: tuple[Transition, ...] = (
+    # from                   on                  to                  by        reads             within
+    T((S.RECEIVED,),         "order_verified",   S.ORDER_VERIFIED,   ENGINE,   "order_snapshot", ACTIVE),
+    T((S.RECEIVED,),         "order_not_found",  S.REJECTED,         ENGINE,   "order_snapshot", ACTIVE),
+    T((S.ORDER_VERIFIED,),   "eligible",         S.ELIGIBLE,         ENGINE,   "policy",         ACTIVE),
+    T((S.ORDER_VERIFIED,),   "ineligible",       S.REJECTED,         ENGINE,   "policy",         ACTIVE),
+    T((S.ELIGIBLE,),         "approval_required", S.WAITING_APPROVAL, ENGINE,  "authz",          ACTIVE, (PROPOSED,)),
+    T((S.WAITING_APPROVAL,), "approved",         S.APPROVED,         APPROVER, "row",            APPROVAL, (WAITED,)),
+    T((S.WAITING_APPROVAL,), "denied",           S.REJECTED,         APPROVER, "row",            APPROVAL),
+    T((S.WAITING_APPROVAL,), "expired",          S.EXPIRED,          TIMER,    "row",            None),
+    T((S.WAITING_APPROVAL,), "withdrawn",        S.REJECTED,         OPERATOR, "row",            APPROVAL),
+    T((S.APPROVED,),         "approval_void",    S.WAITING_APPROVAL, ENGINE,   "authz",          None, (WAITED,)),
+    T((S.APPROVED, S.RETRY_WAIT), "approval_expired", S.EXPIRED,     _BY_CLOCK, "row",           None),
+    T((S.ELIGIBLE, S.APPROVED), "return_verified", S.RETURN_CREATED, ENGINE,   "contract",       ACTIVE),
+    T((S.RETURN_CREATED,),   "notice_verified",  S.COMPLETED,        ENGINE,   "contract",       ACTIVE),
+    T(_WORKING,              "transient",        S.RETRY_WAIT,       ENGINE,   "row",            RETRY, (NEXT_ATTEMPT,)),
+    T((S.RETRY_WAIT,),       "due",              RESUME,             TIMER,    "row",            None, (WAITED,)),
+    T((S.ELIGIBLE, S.APPROVED, S.RETURN_CREATED), "wrong_effect", S.COMPENSATION_REQUIRED, ENGINE, "contract", None),
+    T((S.NEEDS_REVIEW,),     "compensation_ordered", S.COMPENSATION_REQUIRED, OPERATOR, "row",   None, REOPENED),
+    T((S.NEEDS_REVIEW,),     "effect_adopted",   S.RETURN_CREATED,   OPERATOR, "row",            None, REOPENED),
+    *(T(_OPEN, event,                            S.NEEDS_REVIEW,     ENGINE,   "row",            None) for event in _REVIEW_EVENTS),
+    *(T((S.COMPENSATION_REQUIRED,), event,       S.NEEDS_REVIEW,     _BY_CLOCK, "contract",      None)
+      for event in ("compensated", "not_compensable", "overdue")),
+)
+TOOLS: dict[str, tuple[str, ...]] = {
+    S.RECEIVED: ("get_order",),
+    S.ORDER_VERIFIED: ("check_return_policy",),
+    S.ELIGIBLE: ("create_return",),
+    S.APPROVED: ("create_return",),
+    S.RETURN_CREATED: ("send_return_notice",),
+    S.COMPENSATION_REQUIRED: (),  # compensation tools only, called by code
+}
+ENDS: dict[str, tuple[Control, ...]] = {
+    S.COMPLETED: (Control.COMPLETED,),
+    S.REJECTED: (Control.COMPLETED,),
+    S.EXPIRED: (Control.STOPPED,),
+    S.NEEDS_REVIEW: (Control.NEEDS_HUMAN, Control.FAILED),
+}
+# fmt: on
+OWNERS: dict[str, str] = {
+    S.RECEIVED: "order-desk",
+    S.ORDER_VERIFIED: "returns-desk",
+    S.ELIGIBLE: "returns-desk",
+    S.WAITING_APPROVAL: "approver",
+    S.APPROVED: "returns-desk",
+    S.RETURN_CREATED: "customer-care",
+    S.RETRY_WAIT: "operations",
+    S.COMPENSATION_REQUIRED: "operations",
+    S.NEEDS_REVIEW: "returns-desk",
+    S.COMPLETED: "returns-desk",
+    S.REJECTED: "returns-desk",
+    S.EXPIRED: "returns-desk",
+}
+
+
+def _ruling(case: Mapping[str, Any], answer: PolicyFacts) -> Ruling:
+    return rule(answer.facts, frozenset(Ask(ask) for ask in case["asks"]))
+
+
+def _judge(case: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
+    """Turn the policy's facts into the event that the decision table gives."""
+    answer = parse(PolicyFacts, result)
+    ruling = _ruling(case, answer)
+    events = {Outcome.ELIGIBLE: "eligible", Outcome.APPROVAL: "eligible", Outcome.REJECTED: "ineligible"}
+    review = "out_of_scope" if ruling.reason == "out_of_scope" else "undecidable"
+    return Finding(
+        event=events.get(ruling.outcome, review),
+        reason=ruling.reason,
+        versions={"policy": answer.rule_version, "order_snapshot": answer.snapshot},
+        rule_version=answer.rule_version,
+        facts={"facts": result["facts"], "asks": list(case["asks"]), "order_version": answer.order_version},
+    )
+
+
+def interpret(case: Mapping[str, Any], seen: Seen) -> Finding | None:
+    """Say what an answered call means for the business; None leaves the refusal to the engine's classes."""
+    match seen.tool, seen.result, seen.error:
+        case "get_order", None, "not_found":
+            return Finding("order_not_found", "order_not_found")
+        case "get_order", result, None if result is not None:
+            return Finding("order_verified", "order_verified", {"order_snapshot": str(result["snapshot"])})
+        case "check_return_policy", None, "not_found":
+            return Finding("undecidable", "evidence_insufficient")
+        case "check_return_policy", result, None if result is not None:
+            return _judge(case, result)
+        case "create_return", result, None if result is not None:
+            return Finding("return_verified", "return_verified")
+        case "send_return_notice", result, None if result is not None:
+            return Finding("notice_verified", "notice_verified")
+        case _:
+            return None
+
+
+def _result(seen: tuple[Seen, ...], tool: str) -> Mapping[str, Any] | None:
+    return next((one.result for one in reversed(seen) if one.tool == tool and one.result is not None), None)
+
+
+def bindings(case: Mapping[str, Any], seen: tuple[Seen, ...]) -> dict[str, Any]:
+    """Name the only value that each argument may have in this run."""
+    bound = {"order_id": case["order_id"], "lines": case["lines"], "reason": case["reason"]}
+    created = _result(seen, "create_return")
+    return bound if created is None else {**bound, "return_id": created["return_id"]}
+
+
+def needs_approval(tool: str, seen: tuple[Seen, ...], case: Mapping[str, Any]) -> bool:
+    """Ask the decision table again; with no facts at hand a person has to decide."""
+    if tool != "create_return":
+        return False
+    answer = _result(seen, "check_return_policy")
+    return answer is None or _ruling(case, parse(PolicyFacts, answer)).outcome is not Outcome.ELIGIBLE
+
+
+def propose(view: PlannerView) -> PlannerDecision:
+    """Propose what the state asks for: the deterministic driver of this business, no model."""
+    case = view.case
+    request = {"order_id": case["order_id"], "lines": case["lines"], "reason": case["reason"]}
+    call_id = f"call_{len(view.observations) + len(view.refusals) + 1}"
+    match view.state:
+        case S.RECEIVED:
+            return ToolCall(call_id, "get_order", {"order_id": case["order_id"]})
+        case S.ORDER_VERIFIED:
+            return ToolCall(call_id, "check_return_policy", request)
+        case S.ELIGIBLE | S.APPROVED:
+            return ToolCall(call_id, "create_return", request)
+        case S.RETURN_CREATED:
+            created = next(o for o in view.observations if o.tool == "create_return" and o.result is not None)
+            return_id = created.result["return_id"] if created.result is not None else ""
+            arguments = {"order_id": case["order_id"], "return_id": return_id}
+            return ToolCall(call_id, "send_return_notice", arguments)
+        case _:
+            return NeedsHuman("planner_needs_human")
+
+
+RETURNS = Workflow(
+    kind="returns",
+    release="returns-1",
+    initial=S.RECEIVED,
+    case=ReturnsCase,
+    transitions=TRANSITIONS,
+    tools=TOOLS,
+    ends=ENDS,
+    limits=Limits(
+        calls=6,
+        calls_per_tool=2,
+        active_seconds=ACTIVE,
+        call_ceiling_seconds=20,
+        refusals_in_a_row=3,
+        refusals=6,
+        recoveries=20,
+        engine_reads_per_call=3,
+        repeats=1,
+    ),
+    effects=("create_return", "send_return_notice"),
+    success=S.COMPLETED,
+    retry_state=S.RETRY_WAIT,
+    approval_state=S.WAITING_APPROVAL,
+    resource=lambda case: str(case["order_id"]),
+    customer=lambda case: str(case["customer_id"]),
+    units=lambda case: tuple(f"{case['order_id']}/{line['line_id']}" for line in case["lines"]),
+    bindings=bindings,
+    interpret=interpret,
+    needs_approval=needs_approval,
+    propose=propose,
+    message=message,
+    owners=OWNERS,
+)
