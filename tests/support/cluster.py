@@ -108,6 +108,10 @@ def dsn_of(database: str, *, user: str | None = None, password: str | None = Non
 
 def _now(work: Coroutine[Any, Any, T]) -> T:
     """Also from within a running loop: a test's own may be waiting for the database that it asks for."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)  # the usual case, and the only one at exit, where no thread starts
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()
 
