@@ -1,0 +1,87 @@
+"""A call's arguments as one JSON object, or a reason why not. Never repaired, completed or defaulted.
+
+Whatever passes can be stored and digested: no NUL, no lone surrogate, no number without a JSON form,
+bounded in size and depth. Types and ranges belong to the tool's schema.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+BYTES_MAX = 64 * 1024  # a case's message has 4,000 characters; no tool needs a fraction of this
+DEPTH_MAX = 32  # the deepest tool schema has 4
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+class ArgumentsRefusedError(ValueError):
+    """The arguments are not one complete JSON object."""
+
+
+def read_arguments(arguments: str | dict[str, Any] | None) -> dict[str, Any]:
+    """The object that a model meant, from its text or as a vendor parsed it. Raises ArgumentsRefusedError."""
+    value = _parse(arguments) if isinstance(arguments, str) else arguments
+    if not isinstance(value, dict):
+        raise ArgumentsRefusedError("The arguments are not a JSON object.")
+    _check(value)
+    if not isinstance(arguments, str):
+        _check_size(_dump(value))
+    return value
+
+
+def _parse(text: str) -> Any:
+    _check_size(text)
+    try:
+        return json.loads(text, object_pairs_hook=_members)
+    except ArgumentsRefusedError:
+        raise
+    except RecursionError:
+        raise ArgumentsRefusedError(f"The arguments are nested deeper than {DEPTH_MAX}.") from None
+    except ValueError:  # also an integer of thousands of digits
+        raise ArgumentsRefusedError("The arguments are not one complete JSON text.") from None
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ArgumentsRefusedError("The arguments name a member twice.")
+    return members
+
+
+def _check(root: dict[str, Any]) -> None:
+    """Walks by a list and not by recursion: a model chooses the depth."""
+    pending: list[tuple[Any, int]] = [(root, 1)]
+    while pending:
+        value, depth = pending.pop()
+        match value:
+            case dict() | list() if depth > DEPTH_MAX:
+                raise ArgumentsRefusedError(f"The arguments are nested deeper than {DEPTH_MAX}.")
+            case dict():
+                pending.extend((member, depth + 1) for pair in value.items() for member in pair)
+            case list():
+                pending.extend((member, depth + 1) for member in value)
+            case str():
+                _check_text(value)
+            case float() if not math.isfinite(value):  # NaN, Infinity, 1e999
+                raise ArgumentsRefusedError("The arguments hold a number that JSON cannot carry.")
+            case _:
+                pass
+
+
+def _check_text(text: str) -> None:
+    if _UNSTORABLE.search(text):
+        raise ArgumentsRefusedError("The arguments hold a NUL or half of a surrogate pair.")
+
+
+def _dump(value: dict[str, Any]) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except ValueError:  # an integer that the interpreter will not write out
+        raise ArgumentsRefusedError("The arguments hold a number that JSON cannot carry.") from None
+
+
+def _check_size(text: str) -> None:
+    if len(text.encode("utf-8", "surrogatepass")) > BYTES_MAX:
+        raise ArgumentsRefusedError(f"The arguments are larger than {BYTES_MAX} bytes.")
