@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 BYTES_MAX = 64 * 1024  # a case's message has 4,000 characters; no tool needs a fraction of this
-DEPTH_MAX = 32  # the deepest tool schema has 4
+DEPTH_MAX = 32  # an object of a list of objects is 3; the rest is room
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
