@@ -147,6 +147,8 @@ EDGES = tuple(
         "2026-06-30T00:00:00",        # the whole of 30 July is still inside
         "2026-06-30T08:59:59",        # the last second in which the two dates differ
         "2026-06-30T23:59:00",
+        "2026-06-30T23:59:59",
+        "2026-07-29T23:59:59",        # the last second before the snapshot
         "2026-06-30T12:30:00+13:00",  # already 30 June for the recipient, 08:30 of that day in Tokyo
         "2026-06-30T03:30:00+13:00",  # still 29 June in Tokyo
         "2026-07-01T00:00:00",
