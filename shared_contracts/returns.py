@@ -55,9 +55,7 @@ def _distinct(lines: tuple[ReturnLine, ...]) -> tuple[ReturnLine, ...]:
     return lines
 
 
-ReturnLines = Annotated[
-    tuple[ReturnLine, ...], Field(min_length=1, max_length=100), AfterValidator(_distinct)
-]
+ReturnLines = Annotated[tuple[ReturnLine, ...], Field(min_length=1, max_length=100), AfterValidator(_distinct)]
 
 
 class LineFacts(Contract):
@@ -205,13 +203,14 @@ def window_ends_at(delivered_at: datetime, days: int, zone: str) -> datetime:
     return datetime.combine(last_day + timedelta(days=1), time(), ZoneInfo(zone))
 
 
-def refund_for(paid: int, bought: int, returned: int, requested: int) -> int:
-    """Give the minor units for `requested` more units of a line: differences of one running floor.
+def refund_for(paid: int, bought: int, returned: int, refunded: int, requested: int) -> int:
+    """Give the minor units for `requested` more units of a line: what its running floor is short of.
 
-    The parts of a line that is returned bit by bit therefore add up to `paid`, to the last unit.
+    `refunded` is what the line's uncancelled returns gave back. The parts of a line that is returned bit by bit
+    therefore add up to `paid` to the last unit, also where one of them was cancelled in between.
     """
     upto = min(returned + requested, bought)
-    return paid * upto // bought - paid * min(returned, bought) // bought
+    return max(0, paid * upto // bought - refunded)
 
 
 def net_refund(lines: int, shipping: int, fee: int) -> int:

@@ -30,6 +30,14 @@ class Use(StrEnum):
 LIFETIME_SECONDS_MAX: dict[Use, int] = {Use.CALL: 120, Use.PROBE: 30, Use.EXTERNAL: 900}
 LEEWAY_SECONDS = 5  # clocks of two machines; sign and check use the process clock, all else the database's
 
+
+class Purpose(StrEnum):
+    """Why the engine itself calls, where no step does; the call log keeps it."""
+
+    VERIFICATION = "verification"
+    RECONCILIATION = "reconciliation"
+
+
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Key = Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[A-Za-z0-9:._-]+$")]
 
@@ -49,6 +57,7 @@ class CallDetails(Contract):
     idempotency_key: Key | None = None
     attempt: Annotated[int, Field(ge=1, le=1000)] | None = None
     requested_at: AwareDatetime | None = None
+    purpose: Purpose | None = None
 
 
 class TaskClaims(Contract):
