@@ -60,6 +60,8 @@ _ROWS = (
     ErrorCode("rate_limited", _C.TRANSIENT, True, True, "Too many calls; nothing was executed.", "Wait as long as Retry-After says."),
     ErrorCode("unavailable", _C.TRANSIENT, True, True, "The server cannot work now; nothing was executed.", "Try again later."),
     ErrorCode("unreachable", _C.TRANSIENT, True, True, "The request never left this host.", "Check that the tool server is up."),
+    ErrorCode("no_answer", _C.TRANSIENT, True, True, "A read got no answer; it changes nothing, so nothing is in doubt.", "Try again; check that the tool server is up."),
+    ErrorCode("invalid_request", _C.PROTOCOL, False, True, "The request is no MCP request that this server takes; nothing was executed.", "Correct what the message names."),
     ErrorCode("bad_output", _C.PROTOCOL, False, False, "The answer does not fit the tool's output schema.", "The tool's owner mends it; the effect is looked up."),
     ErrorCode("bad_answer", _C.PROTOCOL, False, False, "The answer is no MCP answer to this request.", "The server is isolated; check what answers at its address."),
     ErrorCode("version_mismatch", _C.PROTOCOL, False, True, "The server offers another version of this tool or protocol.", "Deploy host and tool server of one release."),
