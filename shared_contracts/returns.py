@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from shared_contracts.base import Contract, Identifier, Label, Money, Quantity, Reference
 from shared_contracts.orders import OrderStatus
@@ -93,6 +93,16 @@ class ReturnFacts(Contract):
     earlier_returns: Annotated[tuple[Identifier, ...], Field(max_length=100)]
     approval_threshold: Money | None
 
+    @model_validator(mode="after")
+    def _one_currency(self) -> Self:
+        """Refuse facts in two currencies: a number of one is never compared with a limit in another."""
+        amounts = [self.return_fee, self.shipping_refund, self.refund, self.other_returns]
+        amounts += [line.refund for line in self.lines]
+        amounts += [] if self.approval_threshold is None else [self.approval_threshold]
+        if len({amount.currency for amount in amounts}) > 1:
+            raise ValueError("the amounts are not all in the currency of the order")
+        return self
+
 
 class Outcome(StrEnum):
     """Where a ruling leads."""
@@ -127,10 +137,17 @@ def _any(test: Callable[[LineFacts], bool]) -> _Test:
     return lambda facts, _asks: any(test(line) for line in facts.lines)
 
 
+_DATES_FROM = datetime(2000, 1, 1, tzinfo=UTC)  # year 1 and 1970 are what systems write where they have no date
+
+
+def usable_date(delivered_at: datetime | None, requested_at: datetime) -> bool:
+    """Tell whether a delivery can be placed in its window: a date, and none that lies after the request."""
+    return delivered_at is not None and _DATES_FROM <= delivered_at <= requested_at
+
+
 def _date_unusable(facts: ReturnFacts) -> bool:
-    """A delivered line whose date is missing, or lies after the request, can't be placed in its window."""
     return any(
-        line.delivered_at is None or line.delivered_at > facts.requested_at
+        not usable_date(line.delivered_at, facts.requested_at)
         for line in facts.lines
         if line.known and line.delivered > 0
     )
@@ -197,6 +214,7 @@ def window_ends_at(delivered_at: datetime, days: int, zone: str) -> datetime:
     """Give the first instant after the window: it lasts to the end of the last day in the shop's zone.
 
     The anchor is the first delivery; the day of delivery is day 0. A request at the returned instant is late.
+    For a date that `usable_date` refuses there may be no such instant: OverflowError.
     """
     local = delivered_at.astimezone(ZoneInfo(zone))
     last_day = local.date() + timedelta(days=days)
