@@ -93,8 +93,7 @@ PLAIN: dict[Edge, str] = {
 INTO_END: dict[Control, tuple[Edge, ...]] = {
     _C.COMPLETED: (Edge(_C.PLANNING, _C.COMPLETED),),
     _C.NEEDS_HUMAN: tuple(
-        Edge(source, _C.NEEDS_HUMAN)
-        for source in (_C.PLANNING, _C.TOOL_PROPOSED, _C.TOOL_RUNNING, _C.OBSERVING)
+        Edge(source, _C.NEEDS_HUMAN) for source in (_C.PLANNING, _C.TOOL_PROPOSED, _C.TOOL_RUNNING, _C.OBSERVING)
     ),
     _C.STOPPED: (Edge(_C.PLANNING, _C.STOPPED), Edge(_C.TOOL_PROPOSED, _C.STOPPED)),
     _C.FAILED: (Edge(_C.PLANNING, _C.FAILED), Edge(_C.OBSERVING, _C.FAILED)),

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from host.domain.control import INTO_END, OBSERVED, PLAIN, STARTED, Actor, Control, Edge
 from host.domain.limits import Limits
-from host.planner.protocol import PlannerDecision, PlannerView
+from host.domain.proposals import PlannerDecision, PlannerView
 
 RESUME = "<resume_state>"  # the target of `due`: whatever state the retry left
 

@@ -14,8 +14,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from host.domain.proposals import Final, NeedsHuman, PlannerDecision, PlannerFault, ToolCall
 from host.planner.arguments import ArgumentsRefusedError, read_arguments
-from host.planner.protocol import Final, NeedsHuman, PlannerDecision, PlannerFault, ToolCall
 from host.planner.turns import NO_TURN, Call, Finish, Turn
 
 FINISH, HAND_OVER = "finish", "hand_over"  # terminals look like tools to a model; no tool may take the names

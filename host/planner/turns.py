@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from host.planner.protocol import PlannerFault
+from host.domain.proposals import PlannerFault
 
 
 class Finish(StrEnum):

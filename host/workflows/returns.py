@@ -17,8 +17,8 @@ from pydantic import AwareDatetime, Field
 
 from host.domain.control import NEXT_ATTEMPT, PROPOSED, REOPENED, WAITED, Actor, Control
 from host.domain.limits import Limits
+from host.domain.proposals import NeedsHuman, PlannerDecision, PlannerView, ToolCall
 from host.domain.workflow import RESUME, Finding, Seen, Transition, Workflow
-from host.planner.protocol import NeedsHuman, PlannerDecision, PlannerView, ToolCall
 from host.workflows.returns_messages import message
 from shared_contracts.base import Contract, Identifier, Prose, parse
 from shared_contracts.policies import PolicyFacts

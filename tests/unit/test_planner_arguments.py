@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from host.planner.protocol import ToolCall
+from host.domain.proposals import ToolCall
 from tests.unit.vendor_turns import GET_ORDER, ORDER_ARGUMENTS, VENDORS, every_vendor, outcome, replaced, said
 
 TEXT_VENDORS, OBJECT_VENDORS = ("responses", "chat"), ("anthropic", "gemini")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from host.domain.proposals import ToolCall
 from host.planner.decode import encode_output, vendor_call_id
-from host.planner.protocol import ToolCall
 from tests.unit.vendor_turns import GET_ORDER, VENDORS, decided, every_vendor, outcome, responses, said
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from host.domain.proposals import Final, NeedsHuman, PlannerFault, ToolCall
 from host.planner.decode import decode
-from host.planner.protocol import Final, NeedsHuman, PlannerFault, ToolCall
 from host.planner.turns import Turn
 from tests.unit.vendor_turns import (
     CREATE_RETURN,

@@ -7,8 +7,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host.domain.proposals import Final, NeedsHuman, PlannerFault, ToolCall
 from host.planner.decode import decode, vendor_call_id
-from host.planner.protocol import Final, NeedsHuman, PlannerFault, ToolCall
 from host.planner.turns import Call, Finish, Turn
 from tests.unit.vendor_turns import (
     CREATE_RETURN,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from host.domain.proposals import PlannerDecision, PlannerFault
 from host.planner.decode import decode
-from host.planner.protocol import PlannerDecision, PlannerFault
 from host.planner.turns import Turn, read_anthropic, read_chat, read_gemini, read_responses
 
 Said = tuple[str | None, str, str]  # id, name, arguments as text

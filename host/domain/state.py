@@ -1,0 +1,250 @@
+"""A workflow as it stands, in five layers. Who may see what: a function takes the layers that it needs.
+
+Task      what it is about          state machine, product
+Proposal  the call in hand          authorization, executor
+Evidence  what was observed         planner, verification
+Control   budgets and stops         engine, authorization
+Trace     versions and sequence     audit, recovery
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from host.domain.control import Control, Execution
+from host.domain.workflow import Seen
+
+# Sends that were cut off by our own crash, or never left, are no calls: they have a bound of their own.
+NOT_COUNTED = frozenset({"cut_off", "unreachable"})
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the workflow is about, and its business state."""
+
+    workflow_id: UUID
+    kind: str
+    release: str
+    tenant_id: str
+    principal: str
+    request_id: str
+    customer: str
+    resource: str
+    case: Mapping[str, Any]
+    requested_at: datetime
+    state: str
+    resume_state: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request that leaves the host; `outcome` is None while it is under way."""
+
+    n: int
+    purpose: str
+    tool: str
+    jti: str
+    outcome: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One intent in the ledger."""
+
+    step: int
+    attempt: int
+    name: str
+    idempotency_key: str
+    outcome: str | None
+    external_id: str | None
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One proposal that became a step, and what is known of it."""
+
+    step: int
+    call_id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    fingerprint: str
+    execution: Execution
+    result: Mapping[str, Any] | None
+    error: str | None
+    attempts: tuple[Attempt, ...]
+
+    def sends(self) -> int:
+        """Count every send of the call itself; the token's attempt number."""
+        return sum(attempt.purpose == "call" for attempt in self.attempts)
+
+    def counted(self) -> int:
+        """Count the sends that are calls in the sense of the limits."""
+        return sum(a.purpose == "call" and a.outcome not in NOT_COUNTED for a in self.attempts)
+
+    def engine_reads(self, purpose: str) -> int:
+        """Count the engine's own reads of this call that really left."""
+        return sum(a.purpose == purpose and a.outcome not in NOT_COUNTED for a in self.attempts)
+
+    def under_way(self) -> Attempt | None:
+        """Give the request whose answer was not recorded."""
+        return next((attempt for attempt in self.attempts if attempt.outcome is None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was observed, and the versions that the workflow is pinned to."""
+
+    calls: tuple[CallRecord, ...]
+    effects: tuple[Effect, ...]
+    versions: Mapping[str, str]
+
+    def seen(self) -> tuple[Seen, ...]:
+        """Give the settled calls: results of successes (a write's only once verified), codes of refusals."""
+        settled = {Execution.VERIFIED, Execution.FAILED}
+        return tuple(
+            Seen(call.tool, call.result if call.execution is Execution.VERIFIED else None, call.error)
+            for call in self.calls
+            if call.execution in settled and call.error not in NOT_COUNTED
+        )
+
+    def verified_ids(self) -> dict[str, str]:
+        """Give the external ids of verified effects by tool."""
+        return {e.name: e.external_id for e in self.effects if e.verified and e.external_id is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ControlLayer:
+    """Budgets, counters and stops; `active_ms` as of the last commit."""
+
+    control: Control
+    active_ms: int
+    entered_active_ms: int
+    refusals_in_a_row: int
+    refusals: tuple[tuple[str, str], ...]
+    recoveries: int
+    updates_stopped: bool
+    reads_stopped: bool
+    leased: bool
+    asleep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The row's version and fence, and how many decisions stand in its record."""
+
+    version: int
+    fence: int
+    seq: int
+    decisions: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The five layers together."""
+
+    task: Task
+    proposal: CallRecord | None
+    evidence: Evidence
+    control: ControlLayer
+    trace: Trace
+
+    def calls_made(self) -> int:
+        """Count tool calls against the workflow's limit: every attempt is one."""
+        return sum(call.counted() for call in self.evidence.calls)
+
+    def calls_made_of(self, tool: str) -> int:
+        """Count tool calls of one tool."""
+        return sum(call.counted() for call in self.evidence.calls if call.tool == tool)
+
+    def with_call(self, call: CallRecord) -> State:
+        """Put the call in its place, and in hand."""
+        others = tuple(one for one in self.evidence.calls if one.step != call.step)
+        return replace(self, proposal=call, evidence=replace(self.evidence, calls=(*others, call)))
+
+    def with_effect(self, effect: Effect) -> State:
+        """Put the effect in its place."""
+        others = tuple(e for e in self.evidence.effects if (e.step, e.attempt) != (effect.step, effect.attempt))
+        return replace(self, evidence=replace(self.evidence, effects=(*others, effect)))
+
+    def effect_in_hand(self) -> Effect | None:
+        """Give the newest effect of the call in hand."""
+        if self.proposal is None:
+            return None
+        own = [effect for effect in self.evidence.effects if effect.step == self.proposal.step]
+        return max(own, key=lambda effect: effect.attempt) if own else None
+
+
+def from_row(row: Mapping[str, Any]) -> State:
+    """Read the five layers out of what `ledger.load` gives."""
+    w = row["workflow"]
+    calls = tuple(_call(call, row["attempts"]) for call in row["calls"])
+    control = Control(w["control_state"])
+    in_hand = control in {Control.TOOL_PROPOSED, Control.TOOL_AUTHORIZED, Control.TOOL_RUNNING, Control.OBSERVING}
+    return State(
+        task=Task(
+            workflow_id=UUID(w["workflow_id"]),
+            case=w["case_body"],
+            requested_at=datetime.fromisoformat(w["requested_at"]),
+            **{name: w[name] for name in _TASK_NAMES},
+        ),
+        proposal=calls[-1] if in_hand and calls else None,
+        evidence=Evidence(
+            calls=calls,
+            effects=tuple(_effect(effect) for effect in row["effects"]),
+            versions={name: w[name] for name in ("order_snapshot", "policy", "authz")},
+        ),
+        control=ControlLayer(
+            control=control,
+            active_ms=w["active_ms"],
+            entered_active_ms=w["entered_active_ms"],
+            refusals_in_a_row=w["refusals_in_a_row"],
+            refusals=tuple((refusal["code"], refusal["message"]) for refusal in row["refusals"]),
+            recoveries=w["recoveries"],
+            updates_stopped=row["updates_stopped"],
+            reads_stopped=row["reads_stopped"],
+            leased=row["leased"] is True,
+            asleep=row["asleep"] is True,
+        ),
+        trace=Trace(w["version"], w["fence"], w["seq"], row["decisions"]),
+    )
+
+
+_TASK_NAMES = (
+    "kind", "release", "tenant_id", "principal", "request_id", "customer", "resource", "state", "resume_state",
+    "reason",
+)  # fmt: skip
+
+
+def _call(call: Mapping[str, Any], attempts: list[Mapping[str, Any]]) -> CallRecord:
+    own = tuple(
+        Attempt(a["n"], a["purpose"], a["tool"], a["jti"], a["outcome"]) for a in attempts if a["step"] == call["step"]
+    )
+    return CallRecord(
+        step=call["step"],
+        call_id=call["call_id"],
+        tool=call["tool"],
+        arguments=call["arguments"],
+        fingerprint=call["fingerprint"],
+        execution=Execution(call["execution_state"]),
+        result=call["result"],
+        error=None if call["error"] is None else call["error"]["code"],
+        attempts=own,
+    )
+
+
+def _effect(effect: Mapping[str, Any]) -> Effect:
+    return Effect(
+        step=effect["step"],
+        attempt=effect["attempt"],
+        name=effect["name"],
+        idempotency_key=effect["idempotency_key"],
+        outcome=effect["outcome"],
+        external_id=effect["external_id"],
+        verified=effect["verified_at"] is not None,
+    )

@@ -1,0 +1,354 @@
+"""One durable step being put together: moves of the state in memory, and what they will write.
+
+Pure. The step starts from a loaded state, every move is checked against the tables at once, and `payload` gives
+the one JSON object that one statement commits. Nothing is written until then, and then all of it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from host.domain.authorization import VERSION, Decision, Facts
+from host.domain.control import (
+    DISPATCHED,
+    PLAIN,
+    Actor,
+    Control,
+    Edge,
+    Execution,
+    IllegalTransitionError,
+)
+from host.domain.outcome import CallError
+from host.domain.proposals import PlannerFault, ToolCall
+from host.domain.reasons import handover_class
+from host.domain.state import Attempt, CallRecord, Effect, State
+from host.domain.workflow import RESUME, Finding, Move, Transition, Workflow
+from shared_contracts.contract import Tool
+from shared_contracts.digest import action_fingerprint, digest
+
+
+class Step:
+    """Moves and writes between two interactions with the outside world."""
+
+    def __init__(self, state: State, workflow: Workflow, moves: Mapping[Move, int], *, claim: bool = False) -> None:
+        """Begin at `state`; `claim` takes the lease and a new fence in the commit."""
+        self.state = state
+        self.workflow = workflow
+        self.claim = claim
+        self._ids = moves
+        self._moves: list[list[Any]] = []
+        self._calls_updated: dict[int, dict[str, Any]] = {}
+        self._attempts_closed: list[dict[str, Any]] = []
+        self._decisions: list[dict[str, Any]] = []
+        self._refusals: list[dict[str, Any]] = []
+        self._writes: dict[str, Any] = {}
+        self._audit: list[dict[str, Any]] = []
+
+    # -- moves of the two machines ------------------------------------------------------------------------------
+
+    def go(self, edge: Edge, reason: str = "", evidence: Iterable[str] = ()) -> None:
+        """Move the control machine; the business state stays."""
+        event = PLAIN[edge]
+        self._move(edge, self.state.task.state, event, Actor.ENGINE, reason if reason else event, evidence)
+
+    def business(
+        self, event: str, edge: Edge, reason: str, actor: Actor = Actor.ENGINE, evidence: Iterable[str] = ()
+    ) -> None:
+        """Make a business move that rides on `edge`."""
+        row = self._row(event)
+        target = row.target if row.target != RESUME else str(self.state.task.resume_state)
+        keeps = self.state.task.state if target == self.workflow.retry_state else None
+        self._move(edge, target, event, actor, reason, evidence)
+        self.state = replace(self.state, task=replace(self.state.task, resume_state=keeps, reason=reason))
+
+    def end(self, event: str, reason: str, end: Control, evidence: Iterable[str] = ()) -> None:
+        """Make the business move into an end, with its audit row and its outbox row."""
+        before = self.state.task.state
+        self.business(event, Edge(self.state.control.control, end), reason, evidence=evidence)
+        self._close_audit(before, end)
+
+    def _row(self, event: str) -> Transition:
+        row = self.workflow.transition(self.state.task.state, event)
+        if row is None:
+            raise IllegalTransitionError(self.state.task.state, event, "?")
+        return row
+
+    def _move(self, edge: Edge, target: str, event: str, actor: Actor, reason: str, evidence: Iterable[str]) -> None:
+        here = self.state
+        move = Move(*edge, here.task.state, target, event, actor)
+        if edge.source is not here.control.control or move not in self._ids:
+            raise IllegalTransitionError(f"{here.control.control}/{here.task.state}", event, f"{edge.target}/{target}")
+        self._moves.append([self._ids[move], reason, list(evidence)])
+        self.state = replace(
+            here,
+            task=replace(here.task, state=target),
+            control=replace(here.control, control=edge.target),
+            trace=replace(here.trace, seq=here.trace.seq + 1),
+        )
+
+    def _close_audit(self, before: str, end: Control) -> None:
+        task = self.state.task
+        result = {"from": before, "state": task.state, "control": end.value, "reason": task.reason}
+        self._audit.append(self._audit_row("workflow_ended", task.state, result))
+        self._writes["outbox"] = {
+            "topic": f"{task.kind}.{task.state.lower()}",
+            "payload": {"workflow_id": str(task.workflow_id), **result, "effects": self.state.evidence.verified_ids()},
+        }
+
+    def _audit_row(self, action: str, result: str, details: Mapping[str, Any]) -> dict[str, Any]:
+        task = self.state.task
+        return {
+            "actor": task.principal,
+            "action": action,
+            "resource": task.resource,
+            "result": result,
+            "details": dict(details),
+        }
+
+    def alert(self, code: str, details: Mapping[str, Any]) -> None:
+        """Record that somebody, or a planner, reached for what is not theirs."""
+        self._audit.append(self._audit_row("alert", code, details))
+
+    # -- the call in hand ---------------------------------------------------------------------------------------
+
+    def open_call(self, proposal: ToolCall, tool: Tool, execution: Execution) -> CallRecord:
+        """Make a step out of a proposal."""
+        call = CallRecord(
+            step=len(self.state.evidence.calls) + 1,
+            call_id=proposal.call_id,
+            tool=tool.name,
+            arguments=proposal.arguments,
+            fingerprint=action_fingerprint(tool.name, proposal.arguments),
+            execution=execution,
+            result=None,
+            error=None,
+            attempts=(),
+        )
+        self._writes["call_opened"] = {
+            "step": call.step,
+            "call_id": call.call_id,
+            "tool": call.tool,
+            "contract_version": tool.version,
+            "arguments": dict(call.arguments),
+            "fingerprint": call.fingerprint,
+            "execution_state": execution.value,
+            "stamps": [],
+        }
+        self.state = self.state.with_call(call)
+        return call
+
+    def dispatch(self, tool: Tool, jti: str, decision_n: int) -> None:
+        """Send the call in hand: running, an attempt, and for a write the intent under its key."""
+        call = self._in_hand()
+        self._update_call(execution=Execution.RUNNING, stamps=("authorized", "started"))
+        self.open_attempt("call", tool.name, jti)
+        if tool.writes:
+            self._open_effect(call, tool, decision_n)
+        self.go(DISPATCHED)
+
+    def open_attempt(self, purpose: str, tool: str, jti: str) -> None:
+        """Record a request before it leaves; at most one stands open."""
+        call = self._in_hand()
+        attempt = Attempt(len(call.attempts) + 1, purpose, tool, jti, None)
+        self._writes["attempt_opened"] = {
+            "step": call.step,
+            "n": attempt.n,
+            "purpose": purpose,
+            "tool": tool,
+            "jti": jti,
+        }
+        self.state = self.state.with_call(replace(call, attempts=(*call.attempts, attempt)))
+
+    def close_attempt(self, outcome: str, error: CallError | None = None) -> None:
+        """Record what came of the request under way."""
+        call = self._in_hand()
+        under_way = call.under_way()
+        if under_way is None:
+            return
+        closed = replace(under_way, outcome=outcome)
+        self._attempts_closed.append(
+            {"step": call.step, "n": closed.n, "outcome": outcome, "error": _error_record(error)}
+        )
+        attempts = tuple(closed if a.n == closed.n else a for a in call.attempts)
+        self.state = self.state.with_call(replace(call, attempts=attempts))
+
+    def settle_call(
+        self,
+        execution: Execution,
+        *,
+        result: Mapping[str, Any] | None = None,
+        error: CallError | None = None,
+        stamps: tuple[str, ...] = (),
+    ) -> None:
+        """Record what is known of the call in hand."""
+        self._update_call(execution=execution, result=result, error=error, stamps=stamps)
+
+    def _update_call(
+        self,
+        *,
+        execution: Execution,
+        result: Mapping[str, Any] | None = None,
+        error: CallError | None = None,
+        stamps: tuple[str, ...] = (),
+    ) -> None:
+        call = self._in_hand()
+        known = result if result is not None else call.result
+        self.state = self.state.with_call(
+            replace(call, execution=execution, result=known, error=None if error is None else error.code)
+        )
+        opened = self._writes.get("call_opened")
+        if opened is not None and opened["step"] == call.step:
+            opened["execution_state"] = execution.value
+            opened["stamps"] = [*opened["stamps"], *stamps]
+            return
+        before = self._calls_updated.get(call.step, {"stamps": [], "result": None})
+        self._calls_updated[call.step] = {
+            "step": call.step,
+            "execution_state": execution.value,
+            "result": before["result"] if result is None else dict(result),
+            "error": _error_record(error),
+            "stamps": [*before["stamps"], *stamps],
+        }
+
+    def _in_hand(self) -> CallRecord:
+        if self.state.proposal is None:
+            raise IllegalTransitionError(self.state.control.control, "no call in hand", "?")
+        return self.state.proposal
+
+    # -- the effect ledger --------------------------------------------------------------------------------------
+
+    def _open_effect(self, call: CallRecord, tool: Tool, decision_n: int) -> None:
+        task = self.state.task
+        effect = Effect(
+            call.step, self._in_hand().sends(), tool.name, key_of(task.workflow_id, tool.name), None, None, False
+        )
+        self._writes["effect_opened"] = {
+            "step": effect.step,
+            "attempt": effect.attempt,
+            "name": effect.name,
+            "idempotency_key": effect.idempotency_key,
+            "arguments_sha256": digest(dict(call.arguments)),
+            "units": list(self.workflow.units(task.case)),
+            "decision_n": decision_n,
+        }
+        self.state = self.state.with_effect(effect)
+
+    def close_effect(
+        self,
+        outcome: str,
+        *,
+        external_id: str | None = None,
+        verified: bool = False,
+        mismatch: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the outcome of the effect in hand, once; verification may follow a commit later."""
+        effect = self.state.effect_in_hand()
+        if effect is None:
+            return
+        known = external_id if external_id is not None else effect.external_id
+        self._writes["effect_closed"] = {
+            "step": effect.step,
+            "attempt": effect.attempt,
+            "outcome": outcome,
+            "external_id": known,
+            "verified": verified,
+            "mismatch": None if mismatch is None else dict(mismatch),
+        }
+        self.state = self.state.with_effect(replace(effect, outcome=outcome, external_id=known, verified=verified))
+
+    # -- decisions and refusals ---------------------------------------------------------------------------------
+
+    def decided(self, facts: Facts, decision: Decision) -> int:
+        """Store an authorization with its facts; gives its number."""
+        return self._decide("authorization", VERSION, facts.as_record(), decision.verdict.value, decision.reason)
+
+    def found(self, finding: Finding) -> None:
+        """Store a business decision with the facts and the rule version that it was made from."""
+        if finding.rule_version is not None and finding.facts is not None:
+            self._decide("business", finding.rule_version, finding.facts, finding.event, finding.reason)
+
+    def _decide(self, subject: str, version: str, facts: Mapping[str, Any], outcome: str, reason: str) -> int:
+        number = self.state.trace.decisions + 1
+        row = {"n": number, "subject": subject, "rule_version": version, "facts": dict(facts)}
+        self._decisions.append({**row, "outcome": outcome, "reason": reason})
+        self.state = replace(self.state, trace=replace(self.state.trace, decisions=number))
+        return number
+
+    def refuse(self, fault: PlannerFault, proposal: ToolCall | None = None) -> None:
+        """Record output that came to nothing, and count it."""
+        control = self.state.control
+        refusals = (*control.refusals, (fault.code, fault.message))
+        self._refusals.append(
+            {
+                "n": len(refusals),
+                "code": fault.code,
+                "message": fault.message,
+                "call_id": None if proposal is None else proposal.call_id,
+                "tool": None if proposal is None else proposal.name,
+                "arguments": None if proposal is None else proposal.arguments,
+            }
+        )
+        counted = replace(control, refusals=refusals, refusals_in_a_row=control.refusals_in_a_row + 1)
+        self.state = replace(self.state, control=counted)
+
+    def accepted_proposal(self) -> None:
+        """Forget refusals in a row: a proposal was taken."""
+        self.state = replace(self.state, control=replace(self.state.control, refusals_in_a_row=0))
+
+    def recovered(self) -> None:
+        """Count one recovery."""
+        control = self.state.control
+        self.state = replace(self.state, control=replace(control, recoveries=control.recoveries + 1))
+
+    # -- the write ----------------------------------------------------------------------------------------------
+
+    @property
+    def dirty(self) -> bool:
+        """Tell whether there is anything to write."""
+        return bool(self._moves or self._writes or self._calls_updated or self._attempts_closed or self._refusals)
+
+    def payload(self, owner: str, lease_seconds: float, wait: tuple[str, float | None] | None) -> dict[str, Any]:
+        """Give what `commit_step` writes. `wait` lets go of the row: why, and after how many seconds it is due."""
+        task, control = self.state.task, self.state.control
+        released = wait is not None
+        row = {
+            "state": task.state,
+            "control_state": control.control.value,
+            "resume_state": task.resume_state,
+            "reason": task.reason,
+            "refusals_in_a_row": control.refusals_in_a_row,
+            "recoveries": control.recoveries,
+            "release": released,
+            "owner": owner,
+            "lease_seconds": lease_seconds,
+            "wake_reason": wait[0] if wait is not None and wait[1] is not None else None,
+            "wake_after": wait[1] if wait is not None else None,
+        }
+        lists = {
+            "call_updated": list(self._calls_updated.values()),
+            "attempts_closed": self._attempts_closed,
+            "decisions": self._decisions,
+            "refusals": self._refusals,
+            "audit": self._audit,
+        }
+        claim = {"claim": True} if self.claim else {}
+        return {"row": row, "moves": self._moves, **claim, **self._writes, **{k: v for k, v in lists.items() if v}}
+
+
+def key_of(workflow_id: object, step_name: str) -> str:
+    """Name the business intention: stable across retries, new call ids and restarts; never a planner's."""
+    return f"{workflow_id}:{step_name}"
+
+
+def review_end(reason: str) -> Control:
+    """Tell which end a review reason has: ours or the planner's defect is `failed`, all else needs a person."""
+    handover_class(reason)
+    return Control.FAILED if reason in {"planner_exhausted", "contract_broken"} else Control.NEEDS_HUMAN
+
+
+def _error_record(error: CallError | None) -> dict[str, Any] | None:
+    if error is None:
+        return None
+    return {"code": error.code, "category": error.category.value, "message": error.message}

@@ -1,0 +1,61 @@
+"""What the host's database says no with, as exceptions that carry their meaning."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psycopg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class StoreError(Exception):
+    """The database refused a write by one of its rules."""
+
+    def __init__(self, detail: str = "") -> None:
+        """The docstring is the default message."""
+        super().__init__(detail if detail else (self.__doc__ or ""))
+
+
+class StaleWorkflowError(StoreError):
+    """Somebody else moved this workflow first; reload it."""
+
+
+class StoppedError(StoreError):
+    """A stop is engaged; nothing new begins."""
+
+
+class UnsettledElsewhereError(StoreError):
+    """Another workflow has an effect without outcome on the same units."""
+
+
+class InvariantError(StoreError):
+    """The write would have broken an invariant that the database holds: a bug of ours."""
+
+
+_BY_SQLSTATE: dict[str, type[StoreError]] = {
+    "KS001": StoppedError,
+    "KS002": UnsettledElsewhereError,
+    "KS010": InvariantError,
+    "KS011": InvariantError,
+    "KS012": InvariantError,
+    "KS013": InvariantError,
+    "KS014": InvariantError,
+    "23503": InvariantError,
+    "23505": InvariantError,
+    "23514": InvariantError,
+}
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn the database's refusals into ours; everything else passes."""
+    try:
+        yield
+    except psycopg.Error as error:
+        known = _BY_SQLSTATE.get(error.sqlstate if error.sqlstate is not None else "")
+        if known is None:
+            raise
+        raise known(str(error)) from error

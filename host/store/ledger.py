@@ -1,0 +1,124 @@
+"""The ledger's statements. Each function takes a connection first and never commits; the caller owns that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row, dict_row
+from psycopg.types.json import Jsonb
+
+from host.domain.workflow import Move
+from host.store.errors import StaleWorkflowError, refusals
+from host.store.queries import load_queries
+
+_SQL = load_queries(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit left behind; times are the database's."""
+
+    version: int
+    fence: int
+    at: datetime
+    active_ms: int
+    entered_active_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The workflow of a request, and whether this call made it."""
+
+    workflow_id: UUID
+    body_sha256: str
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """Which stops are engaged; a missing row reads as engaged."""
+
+    updates_stopped: bool
+    reads_stopped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Work that could go on now and has no worker."""
+
+    waiting: int
+    oldest_seconds: float
+
+
+async def load(connection: AsyncConnection[Any], workflow_id: UUID) -> dict[str, Any] | None:
+    """Read a workflow with all that belongs to it; None where there is none."""
+    cursor = connection.cursor(row_factory=dict_row)
+    await cursor.execute(_SQL["load"], {"workflow_id": workflow_id})
+    return await cursor.fetchone()
+
+
+async def stops(connection: AsyncConnection[Any]) -> Stops:
+    """Read the stops as they are now."""
+    cursor = connection.cursor(row_factory=class_row(Stops))
+    await cursor.execute(_SQL["stops"])
+    row = await cursor.fetchone()
+    return row if row is not None else Stops(updates_stopped=True, reads_stopped=True)
+
+
+async def commit_step(
+    connection: AsyncConnection[Any], workflow_id: UUID, version: int, fence: int, step: dict[str, Any]
+) -> Committed:
+    """Write one durable step. Raises StaleWorkflowError, StoppedError, UnsettledElsewhereError, InvariantError."""
+    cursor = connection.cursor(row_factory=class_row(Committed))
+    parameters = {"workflow_id": workflow_id, "version": version, "fence": fence, "step": Jsonb(step)}
+    with refusals():
+        await cursor.execute(_SQL["commit_step"], parameters)
+        row = await cursor.fetchone()
+    if row is None:
+        raise StaleWorkflowError
+    return row
+
+
+async def renew_lease(
+    connection: AsyncConnection[Any], workflow_id: UUID, fence: int, owner: str, seconds: float
+) -> bool:
+    """Keep a lease through a slow call; False means that it was taken."""
+    parameters = {"workflow_id": workflow_id, "fence": fence, "owner": owner, "seconds": seconds}
+    cursor = await connection.execute(_SQL["renew_lease"], parameters)
+    row = await cursor.fetchone()
+    return row is not None and row[0] is True
+
+
+async def accept_case(connection: AsyncConnection[Any], case: dict[str, Any]) -> Accepted:
+    """Take a case in, or find the workflow that its request has; raises StoppedError."""
+    cursor = connection.cursor(row_factory=class_row(Accepted))
+    with refusals():
+        await cursor.execute(_SQL["accept_case"], {"case": Jsonb(case)})
+        row = await cursor.fetchone()
+    if row is None:
+        raise StaleWorkflowError("the request was taken in and is gone again; try once more")
+    return row
+
+
+async def moves(connection: AsyncConnection[Any], kind: str, release: str) -> dict[Move, int]:
+    """Read the ids of every legal move of a kind's release."""
+    cursor = await connection.execute(_SQL["moves"], {"kind": kind, "release": release})
+    return {Move(*row[1:]): row[0] async for row in cursor}
+
+
+async def open_releases(connection: AsyncConnection[Any]) -> set[tuple[str, str]]:
+    """List the releases that workflows still go on under."""
+    cursor = await connection.execute(_SQL["open_releases"])
+    return {(kind, release) async for kind, release in cursor}
+
+
+async def queue(connection: AsyncConnection[Any]) -> Queue:
+    """Measure the waiting queue."""
+    cursor = connection.cursor(row_factory=class_row(Queue))
+    await cursor.execute(_SQL["queue"])
+    row = await cursor.fetchone()
+    return row if row is not None else Queue(0, 0.0)

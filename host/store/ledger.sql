@@ -1,0 +1,41 @@
+-- name: load
+-- Everything that a driver needs, in one read and without a lock: version and fence are the lock (commit_step).
+SELECT to_jsonb(w) - 'body_sha256' AS workflow,
+       coalesce((SELECT jsonb_agg(to_jsonb(c) ORDER BY c.step) FROM call c WHERE c.workflow_id = w.workflow_id), '[]') AS calls,
+       coalesce((SELECT jsonb_agg(to_jsonb(a) ORDER BY a.step, a.n) FROM attempt a WHERE a.workflow_id = w.workflow_id), '[]') AS attempts,
+       coalesce((SELECT jsonb_agg(to_jsonb(e) ORDER BY e.step, e.attempt) FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects,
+       coalesce((SELECT jsonb_agg(jsonb_build_object('code', r.code, 'message', r.message) ORDER BY r.n)
+                   FROM refusal r WHERE r.workflow_id = w.workflow_id), '[]') AS refusals,
+       (SELECT count(*) FROM decision d WHERE d.workflow_id = w.workflow_id) AS decisions,
+       stopped('updates') AS updates_stopped,
+       stopped('reads') AS reads_stopped,
+       w.lease_until > clock_now() AS leased,
+       w.wake_at > clock_now() AS asleep
+  FROM workflow w
+ WHERE w.workflow_id = %(workflow_id)s
+
+-- name: stops
+SELECT stopped('updates') AS updates_stopped, stopped('reads') AS reads_stopped
+
+-- name: commit_step
+SELECT version, fence, at, active_ms, entered_active_ms
+  FROM commit_step(%(workflow_id)s, %(version)s, %(fence)s, %(step)s)
+
+-- name: renew_lease
+SELECT renew_lease(%(workflow_id)s, %(fence)s, %(owner)s, %(seconds)s)
+
+-- name: accept_case
+SELECT workflow_id, body_sha256, created FROM accept_case(%(case)s)
+
+-- name: moves
+SELECT move_id, control_from, control_to, business_from, business_to, event, actor
+  FROM legal_transition WHERE kind = %(kind)s AND release = %(release)s
+
+-- name: open_releases
+SELECT DISTINCT kind, release FROM workflow
+ WHERE control_state NOT IN ('completed', 'stopped') ORDER BY kind, release
+
+-- name: queue
+-- What could go on now and has no worker (a stop takes nobody's place), and how long the oldest has waited.
+SELECT count(*) AS waiting, coalesce(extract(epoch FROM clock_now() - min(wake_at)), 0)::float8 AS oldest_seconds
+  FROM workflow WHERE wake_at <= clock_now() AND lease_owner IS NULL

@@ -1,0 +1,107 @@
+"""Bring a database to this program's schema: forward only, one transaction, one migrator at a time.
+
+Every file is remembered with its digest; a database that a newer program has migrated is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, LiteralString, cast
+
+import psycopg
+from procrastinate.schema import SchemaManager
+from psycopg import sql
+
+from host.domain.workflow import Workflow, legal_moves
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+ROLES = ("host_rt", "host_auditor")
+_LOCK = 118058463519594  # beside stop_lock_key() of the first migrations
+
+
+class NewerSchemaError(Exception):
+    """The database was migrated by a newer program; run that one, or restore a backup."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One migration and its content's digest."""
+
+    name: str
+    text: str
+    sha256: str
+
+
+def packaged() -> tuple[File, ...]:
+    """List this program's migrations in order."""
+    texts = ((path.name, path.read_text(encoding="utf-8")) for path in sorted(MIGRATIONS.glob("*.sql")))
+    return tuple(File(name, text, hashlib.sha256(text.encode()).hexdigest()) for name, text in texts)
+
+
+def migrate(dsn: str, workflows: tuple[Workflow, ...], passwords: Path | None = None) -> tuple[str, ...]:
+    """Apply what is missing and give the names of what was applied; needs the owner's DSN."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        _make_roles(connection, passwords)
+        applied = _apply(connection)
+        for workflow in workflows:
+            _register(connection, workflow)
+        return applied
+
+
+def _make_roles(connection: psycopg.Connection[Any], passwords: Path | None) -> None:
+    for role in ROLES:
+        known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
+        name = sql.Identifier(role)
+        if known is None:
+            connection.execute(
+                sql.SQL(
+                    "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT CONNECTION LIMIT 100"
+                ).format(name)
+            )
+        database = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, name))
+        if passwords is not None and (passwords / role).exists():
+            secret = (passwords / role).read_text(encoding="utf-8").strip()
+            connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, sql.Literal(secret)))
+
+
+def _apply(connection: psycopg.Connection[Any]) -> tuple[str, ...]:
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_version (name text PRIMARY KEY, sha256 text NOT NULL, "
+        "at timestamptz NOT NULL DEFAULT now())"
+    )
+    done: dict[str, str] = dict(connection.execute("SELECT name, sha256 FROM schema_version").fetchall())
+    files = packaged()
+    if unknown := set(done) - {file.name for file in files} - {"procrastinate"}:
+        raise NewerSchemaError(f"the database knows {sorted(unknown)}, which this program does not")
+    if "procrastinate" not in done:
+        connection.execute(cast(LiteralString, SchemaManager.get_schema()))
+        connection.execute("INSERT INTO schema_version (name, sha256) VALUES ('procrastinate', '-')")
+    applied = []
+    for file in files:
+        if file.name in done:
+            if done[file.name] != file.sha256:
+                raise NewerSchemaError(f"{file.name} was applied with another content")
+            continue
+        connection.execute(cast(LiteralString, file.text))
+        connection.execute("INSERT INTO schema_version (name, sha256) VALUES (%s, %s)", (file.name, file.sha256))
+        applied.append(file.name)
+    return tuple(applied)
+
+
+def _register(connection: psycopg.Connection[Any], workflow: Workflow) -> None:
+    """Write the kind's legal moves; a release never loses one, so histories keep what they refer to."""
+    rows = [(workflow.kind, workflow.release, *move) for move in sorted(legal_moves(workflow))]
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO legal_transition (kind, release, control_from, control_to, business_from, business_to, "
+            "event, actor) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+            rows,
+        )
+        cursor.executemany(
+            "INSERT INTO expected_effect (kind, release, success, name) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+            [(workflow.kind, workflow.release, workflow.success, name) for name in workflow.effects],
+        )

@@ -1,0 +1,246 @@
+-- The ledger: what the host believes, what it tried, and what really happened, in one database.
+-- Runtime roles read tables and call functions; they write nothing by hand (0003 grants).
+
+CREATE FUNCTION clock_now() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT clock_timestamp()';
+COMMENT ON FUNCTION clock_now() IS 'The one clock for leases, expiry, due times and windows.';
+
+-- Every checkpoint that may ever be written; filled from the workflow files when the host migrates.
+CREATE TABLE legal_transition (
+    move_id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind          text NOT NULL,
+    release       text NOT NULL,
+    control_from  text NOT NULL,
+    control_to    text NOT NULL,
+    business_from text NOT NULL,
+    business_to   text NOT NULL,
+    event         text NOT NULL,
+    actor         text NOT NULL CHECK (actor IN ('engine', 'approver', 'timer', 'operator')),
+    UNIQUE (kind, release, control_from, control_to, business_from, business_to, event, actor)
+);
+
+-- What has to be verified before a workflow of this kind may stand in its successful end.
+CREATE TABLE expected_effect (
+    kind    text NOT NULL,
+    release text NOT NULL,
+    success text NOT NULL,
+    name    text NOT NULL,
+    PRIMARY KEY (kind, release, name)
+);
+
+CREATE TABLE workflow (
+    workflow_id       uuid PRIMARY KEY,
+    tenant_id         text NOT NULL CHECK (length(tenant_id) BETWEEN 1 AND 80),
+    kind              text NOT NULL,
+    release           text NOT NULL,
+    request_id        text NOT NULL CHECK (length(request_id) BETWEEN 1 AND 80),
+    body_sha256       text NOT NULL CHECK (body_sha256 ~ '^[0-9a-f]{64}$'),
+    principal         text NOT NULL,
+    customer          text NOT NULL,
+    resource          text NOT NULL,
+    case_body         jsonb NOT NULL,
+    requested_at      timestamptz NOT NULL,
+    order_snapshot    text NOT NULL,
+    policy            text NOT NULL,
+    authz             text NOT NULL,
+    supersedes        uuid REFERENCES workflow,
+    -- where it stands
+    state             text NOT NULL,
+    control_state     text NOT NULL,
+    resume_state      text,
+    reason            text NOT NULL,
+    version           integer NOT NULL CHECK (version >= 1),
+    seq               integer NOT NULL CHECK (seq >= 1),
+    -- budgets; persisted, so that a restart resets none
+    refusals_in_a_row integer NOT NULL DEFAULT 0 CHECK (refusals_in_a_row >= 0),
+    recoveries        integer NOT NULL DEFAULT 0 CHECK (recoveries >= 0),
+    active_ms         bigint NOT NULL DEFAULT 0 CHECK (active_ms >= 0),
+    active_since      timestamptz,
+    entered_active_ms bigint NOT NULL DEFAULT 0,
+    entered_at        timestamptz NOT NULL,
+    -- waiting and working
+    wake_at           timestamptz,
+    wake_reason       text,
+    lease_owner       text,
+    lease_until       timestamptz,
+    fence             bigint NOT NULL DEFAULT 0,
+    created_at        timestamptz NOT NULL,
+    updated_at        timestamptz NOT NULL,
+    UNIQUE (tenant_id, request_id),
+    CHECK ((lease_owner IS NULL) = (lease_until IS NULL)),
+    CHECK ((wake_at IS NULL) = (wake_reason IS NULL)),
+    -- a retry must know where it goes back to
+    CHECK (state <> 'RETRY_WAIT' OR resume_state IS NOT NULL)
+) WITH (fillfactor = 70);
+
+-- Timers are rows, not scheduled jobs: 100,000 of them must not slow a queue.
+CREATE INDEX workflow_timer ON workflow (wake_at) WHERE wake_at IS NOT NULL;
+-- Work whose driver may have died.
+CREATE INDEX workflow_leased ON workflow (workflow_id) WHERE lease_owner IS NOT NULL;
+CREATE INDEX workflow_exception ON workflow (updated_at) WHERE state = 'NEEDS_REVIEW';
+CREATE INDEX workflow_resource ON workflow (tenant_id, resource);
+
+CREATE TABLE checkpoint (
+    workflow_id uuid NOT NULL REFERENCES workflow,
+    seq         integer NOT NULL CHECK (seq >= 1),
+    move_id     integer NOT NULL REFERENCES legal_transition,
+    reason      text NOT NULL,
+    evidence    text[] NOT NULL,
+    at          timestamptz NOT NULL,
+    PRIMARY KEY (workflow_id, seq)
+);
+
+CREATE TABLE decision (
+    workflow_id  uuid NOT NULL REFERENCES workflow,
+    n            integer NOT NULL CHECK (n >= 1),
+    subject      text NOT NULL CHECK (subject IN ('authorization', 'business')),
+    rule_version text NOT NULL,
+    facts        jsonb NOT NULL,
+    outcome      text NOT NULL,
+    reason       text NOT NULL,
+    at           timestamptz NOT NULL,
+    committed_in xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    PRIMARY KEY (workflow_id, n),
+    UNIQUE (workflow_id, n, outcome, committed_in)
+);
+
+CREATE TABLE call (
+    workflow_id      uuid NOT NULL REFERENCES workflow,
+    step             integer NOT NULL CHECK (step >= 1),
+    step_id          text GENERATED ALWAYS AS (workflow_id::text || '.' || step::text) STORED,
+    -- the planner's own id; one id, one step
+    call_id          text NOT NULL CHECK (length(call_id) BETWEEN 1 AND 250),
+    tool             text NOT NULL,
+    contract_version text NOT NULL,
+    arguments        jsonb NOT NULL,
+    fingerprint      text NOT NULL CHECK (fingerprint ~ '^[0-9a-f]{64}$'),
+    execution_state  text NOT NULL CHECK (execution_state IN
+        ('requested', 'waiting_for_approval', 'running', 'succeeded', 'verified', 'failed', 'unknown')),
+    result           jsonb,
+    error            jsonb,
+    proposed_at      timestamptz NOT NULL,
+    authorized_at    timestamptz,
+    started_at       timestamptz,
+    returned_at      timestamptz,
+    delivered_at     timestamptz,
+    verified_at      timestamptz,
+    PRIMARY KEY (workflow_id, step),
+    UNIQUE (workflow_id, call_id),
+    CHECK (execution_state <> 'verified' OR verified_at IS NOT NULL)
+);
+
+-- One row per request that leaves the host: a call's attempts, its verifications and reconciliations.
+CREATE TABLE attempt (
+    workflow_id uuid NOT NULL,
+    step        integer NOT NULL,
+    n           integer NOT NULL CHECK (n >= 1),
+    purpose     text NOT NULL CHECK (purpose IN ('call', 'verification', 'reconciliation')),
+    tool        text NOT NULL,
+    jti         text NOT NULL UNIQUE,
+    started_at  timestamptz NOT NULL,
+    ended_at    timestamptz,
+    outcome     text,
+    error       jsonb,
+    PRIMARY KEY (workflow_id, step, n),
+    FOREIGN KEY (workflow_id, step) REFERENCES call,
+    CHECK ((ended_at IS NULL) = (outcome IS NULL))
+);
+
+-- The effect ledger: one row per intent that was sent, under the key of its business intention.
+CREATE TABLE effect (
+    workflow_id      uuid NOT NULL,
+    step             integer NOT NULL,
+    attempt          integer NOT NULL CHECK (attempt >= 1),
+    name             text NOT NULL,
+    tenant_id        text NOT NULL,
+    idempotency_key  text NOT NULL,
+    arguments_sha256 text NOT NULL,
+    units            text[] NOT NULL,
+    decision_n       integer NOT NULL,
+    decision_outcome text NOT NULL DEFAULT 'allow' CHECK (decision_outcome = 'allow'),
+    committed_in     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    outcome          text CHECK (outcome IN ('succeeded', 'rejected', 'absent')),
+    external_id      text,
+    verified_at      timestamptz,
+    mismatch         jsonb,
+    opened_at        timestamptz NOT NULL,
+    closed_at        timestamptz,
+    PRIMARY KEY (workflow_id, step, attempt),
+    FOREIGN KEY (workflow_id, step) REFERENCES call,
+    -- no effect without an allow decision, written by the very transaction that wrote the intent
+    FOREIGN KEY (workflow_id, decision_n, decision_outcome, committed_in)
+        REFERENCES decision (workflow_id, n, outcome, committed_in),
+    CHECK ((outcome IS NULL) = (closed_at IS NULL)),
+    CHECK (outcome IS DISTINCT FROM 'succeeded' OR external_id IS NOT NULL),
+    CHECK (verified_at IS NULL OR (outcome = 'succeeded' AND mismatch IS NULL))
+);
+-- at most one effect in flight per workflow
+CREATE UNIQUE INDEX effect_in_flight ON effect (workflow_id) WHERE outcome IS NULL;
+-- one key, one effect
+CREATE UNIQUE INDEX effect_of_key ON effect (tenant_id, idempotency_key) WHERE outcome IS NULL OR outcome = 'succeeded';
+CREATE INDEX effect_external ON effect (external_id) WHERE external_id IS NOT NULL;
+
+-- Proposals that came to nothing: recorded, told to the planner, counted.
+CREATE TABLE refusal (
+    workflow_id uuid NOT NULL REFERENCES workflow,
+    n           integer NOT NULL CHECK (n >= 1),
+    code        text NOT NULL,
+    message     text NOT NULL,
+    call_id     text,
+    tool        text,
+    arguments   jsonb,
+    at          timestamptz NOT NULL,
+    PRIMARY KEY (workflow_id, n)
+);
+
+CREATE TABLE audit (
+    audit_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    workflow_id uuid REFERENCES workflow,
+    actor       text NOT NULL,
+    action      text NOT NULL,
+    resource    text NOT NULL,
+    result      text NOT NULL,
+    details     jsonb NOT NULL,
+    at          timestamptz NOT NULL
+);
+CREATE INDEX audit_workflow ON audit (workflow_id);
+
+CREATE TABLE outbox (
+    workflow_id uuid NOT NULL REFERENCES workflow,
+    seq         integer NOT NULL,
+    topic       text NOT NULL,
+    payload     jsonb NOT NULL,
+    at          timestamptz NOT NULL,
+    PRIMARY KEY (workflow_id, seq)
+);
+
+-- A missing row reads as stopped.
+CREATE TABLE stop (
+    scope   text PRIMARY KEY CHECK (scope IN ('new_work', 'updates', 'reads')),
+    engaged boolean NOT NULL,
+    actor   text NOT NULL,
+    reason  text NOT NULL,
+    at      timestamptz NOT NULL
+);
+INSERT INTO stop VALUES
+    ('new_work', false, 'migration', 'first set-up', clock_now()),
+    ('updates', false, 'migration', 'first set-up', clock_now()),
+    ('reads', false, 'migration', 'first set-up', clock_now());
+
+CREATE FUNCTION stopped(p_scope text) RETURNS boolean LANGUAGE sql STABLE AS
+$$ SELECT coalesce((SELECT engaged FROM stop WHERE scope = p_scope), true) $$;
+
+-- Tokens for outside hosts: an external task, found again by its token's id.
+CREATE TABLE external_task (
+    jti       text PRIMARY KEY,
+    task_id   text NOT NULL,
+    tenant_id text NOT NULL,
+    principal text NOT NULL,
+    customer  text NOT NULL,
+    scopes    text[] NOT NULL,
+    tool      text,
+    resource  text,
+    idempotency_key text,
+    issued_by text NOT NULL,
+    issued_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+);

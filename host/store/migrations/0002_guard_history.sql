@@ -1,0 +1,76 @@
+-- What code promises about histories, the database makes impossible to break, for raw SQL too.
+
+-- A history is a chain: each checkpoint starts where the one before it ended, by a move of its own kind and release.
+CREATE FUNCTION check_chain() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE broken record;
+BEGIN
+    SELECT a.workflow_id, a.seq, m.event INTO broken
+      FROM added a
+      JOIN legal_transition m ON m.move_id = a.move_id
+      JOIN workflow w ON w.workflow_id = a.workflow_id
+      LEFT JOIN checkpoint p ON p.workflow_id = a.workflow_id AND p.seq = a.seq - 1
+      LEFT JOIN legal_transition pm ON pm.move_id = p.move_id
+     WHERE m.kind <> w.kind OR m.release <> w.release
+        OR (a.seq > 1 AND p.seq IS NULL)
+        OR coalesce(pm.control_to, '') <> m.control_from
+        OR coalesce(pm.business_to, '') <> m.business_from
+        -- a retry goes back to the very state that it left
+        OR (m.event = 'due' AND NOT (pm.event = 'transient' AND pm.business_from = m.business_to))
+        -- no clock, approver or operator moves a row whose effect has no outcome
+        OR (m.actor <> 'engine' AND EXISTS (
+                SELECT FROM effect e WHERE e.workflow_id = a.workflow_id AND e.outcome IS NULL))
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'checkpoint % of workflow % (%) does not continue its history',
+            broken.seq, broken.workflow_id, broken.event USING ERRCODE = 'KS010';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER checkpoint_chain AFTER INSERT ON checkpoint
+    REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION check_chain();
+
+-- The row equals the fold of its history, and a successful end means verified effects.
+CREATE FUNCTION check_fold() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM checkpoint c JOIN legal_transition m USING (move_id)
+         WHERE c.workflow_id = NEW.workflow_id AND c.seq = NEW.seq
+           AND m.control_to = NEW.control_state AND m.business_to = NEW.state)
+       OR EXISTS (SELECT FROM checkpoint c WHERE c.workflow_id = NEW.workflow_id AND c.seq = NEW.seq + 1) THEN
+        RAISE EXCEPTION 'workflow % does not stand where its history ends', NEW.workflow_id USING ERRCODE = 'KS011';
+    END IF;
+    IF EXISTS (
+        SELECT FROM expected_effect x
+         WHERE x.kind = NEW.kind AND x.release = NEW.release AND x.success = NEW.state
+           AND NOT EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id
+                              AND e.name = x.name AND e.verified_at IS NOT NULL)) THEN
+        RAISE EXCEPTION 'workflow % ends as done with an effect that is not verified', NEW.workflow_id
+            USING ERRCODE = 'KS012';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER workflow_fold AFTER INSERT OR UPDATE ON workflow
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_fold();
+
+-- Histories, decisions and the audit are appended to and never changed; an outcome is written once.
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'KS013';
+END $$;
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON checkpoint FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON decision FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON refusal FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE ON effect FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE ON workflow FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE FUNCTION check_outcome_once() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the outcome of effect %/% was written before', OLD.workflow_id, OLD.step USING ERRCODE = 'KS014';
+END $$;
+CREATE TRIGGER outcome_once BEFORE UPDATE ON effect FOR EACH ROW
+    WHEN (OLD.outcome IS NOT NULL AND (NEW.outcome IS DISTINCT FROM OLD.outcome
+          OR NEW.external_id IS DISTINCT FROM OLD.external_id
+          OR NEW.idempotency_key <> OLD.idempotency_key
+          OR (OLD.verified_at IS NOT NULL AND NEW.verified_at IS DISTINCT FROM OLD.verified_at)))
+    EXECUTE FUNCTION check_outcome_once();

@@ -1,0 +1,206 @@
+-- A durable step is one statement and one commit. Each function writes all of it or, where somebody else moved the
+-- row first, nothing at all and returns no row.
+
+-- Held shared by every commit that writes an intent and exclusively by a stop: after a stop has committed no new
+-- intent commits. 'kessai' in letters, so that no other advisory lock of this database meets it.
+CREATE FUNCTION stop_lock_key() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 118058463519593';
+
+CREATE FUNCTION commit_step(p_id uuid, p_version integer, p_fence bigint, p jsonb)
+RETURNS TABLE (version integer, fence bigint, at timestamptz, active_ms bigint, entered_active_ms bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    v_at    timestamptz := clock_now();
+    v_row   jsonb := p -> 'row';
+    v_claim jsonb := p -> 'claim';
+    v_seq   integer;
+    v_out   record;
+    v_tenant text;
+BEGIN
+    IF p ? 'effect_opened' THEN
+        PERFORM pg_advisory_xact_lock_shared(stop_lock_key());
+        IF stopped('updates') THEN
+            RAISE EXCEPTION 'updates are stopped' USING ERRCODE = 'KS001';
+        END IF;
+    END IF;
+
+    UPDATE workflow w SET
+        version = w.version + 1,
+        seq = w.seq + jsonb_array_length(p -> 'moves'),
+        state = v_row ->> 'state',
+        control_state = v_row ->> 'control_state',
+        resume_state = v_row ->> 'resume_state',
+        reason = v_row ->> 'reason',
+        refusals_in_a_row = (v_row ->> 'refusals_in_a_row')::integer,
+        recoveries = (v_row ->> 'recoveries')::integer,
+        active_ms = w.active_ms + CASE WHEN v_claim IS NULL AND w.active_since IS NOT NULL
+            THEN greatest(0, extract(epoch FROM v_at - w.active_since) * 1000)::bigint ELSE 0 END,
+        active_since = CASE WHEN (v_row ->> 'release')::boolean THEN NULL ELSE v_at END,
+        entered_active_ms = CASE WHEN w.state = v_row ->> 'state' THEN w.entered_active_ms ELSE
+            w.active_ms + CASE WHEN v_claim IS NULL AND w.active_since IS NOT NULL
+                THEN greatest(0, extract(epoch FROM v_at - w.active_since) * 1000)::bigint ELSE 0 END END,
+        entered_at = CASE WHEN w.state = v_row ->> 'state' THEN w.entered_at ELSE v_at END,
+        wake_at = v_at + make_interval(secs => (v_row ->> 'wake_after')::double precision),
+        wake_reason = v_row ->> 'wake_reason',
+        lease_owner = CASE WHEN (v_row ->> 'release')::boolean THEN NULL ELSE v_row ->> 'owner' END,
+        lease_until = CASE WHEN (v_row ->> 'release')::boolean THEN NULL
+            ELSE v_at + make_interval(secs => (v_row ->> 'lease_seconds')::double precision) END,
+        fence = w.fence + CASE WHEN v_claim IS NULL THEN 0 ELSE 1 END,
+        updated_at = v_at
+    WHERE w.workflow_id = p_id AND w.version = p_version AND w.fence = p_fence
+      -- a claim meets no live lease; a holder's own lease may have run out, its fence says whether it was taken
+      AND (v_claim IS NULL OR w.lease_until IS NULL OR w.lease_until < v_at)
+    RETURNING w.version, w.fence, w.seq, w.tenant_id, w.active_ms, w.entered_active_ms INTO v_out;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    v_tenant := v_out.tenant_id;
+    v_seq := v_out.seq - jsonb_array_length(p -> 'moves');
+
+    IF p ? 'effect_closed' THEN  -- before a new one opens: at most one is in flight
+        UPDATE effect e SET
+            outcome = CASE WHEN e.outcome IS NULL THEN x.outcome ELSE e.outcome END,
+            external_id = CASE WHEN e.outcome IS NULL THEN x.external_id ELSE e.external_id END,
+            closed_at = coalesce(e.closed_at, CASE WHEN x.outcome IS NOT NULL THEN v_at END),
+            mismatch = x.mismatch,
+            verified_at = CASE WHEN x.verified THEN v_at END
+        FROM jsonb_to_record(p -> 'effect_closed') AS x(step integer, attempt integer, outcome text,
+            external_id text, mismatch jsonb, verified boolean)
+        WHERE e.workflow_id = p_id AND e.step = x.step AND e.attempt = x.attempt;
+    END IF;
+
+    INSERT INTO checkpoint (workflow_id, seq, move_id, reason, evidence, at)
+    SELECT p_id, v_seq + m.n, (m.move ->> 0)::integer, m.move ->> 1,
+           ARRAY(SELECT jsonb_array_elements_text(m.move -> 2)), v_at
+      FROM jsonb_array_elements(p -> 'moves') WITH ORDINALITY AS m(move, n);
+
+    IF p ? 'decisions' THEN
+        INSERT INTO decision (workflow_id, n, subject, rule_version, facts, outcome, reason, at)
+        SELECT p_id, d.n, d.subject, d.rule_version, d.facts, d.outcome, d.reason, v_at
+          FROM jsonb_to_recordset(p -> 'decisions')
+               AS d(n integer, subject text, rule_version text, facts jsonb, outcome text, reason text);
+    END IF;
+    IF p ? 'call_updated' THEN
+        UPDATE call c SET
+            execution_state = x.execution_state,
+            result = coalesce(x.result, c.result),
+            error = x.error,
+            authorized_at = CASE WHEN 'authorized' = ANY (x.stamps) THEN v_at ELSE c.authorized_at END,
+            started_at = CASE WHEN 'started' = ANY (x.stamps) THEN v_at ELSE c.started_at END,
+            returned_at = CASE WHEN 'returned' = ANY (x.stamps) THEN v_at ELSE c.returned_at END,
+            delivered_at = CASE WHEN 'delivered' = ANY (x.stamps) THEN v_at ELSE c.delivered_at END,
+            verified_at = CASE WHEN 'verified' = ANY (x.stamps) THEN v_at ELSE c.verified_at END
+        FROM jsonb_to_recordset(p -> 'call_updated')
+            AS x(step integer, execution_state text, result jsonb, error jsonb, stamps text[])
+        WHERE c.workflow_id = p_id AND c.step = x.step;
+    END IF;
+    IF p ? 'call_opened' THEN
+        INSERT INTO call (workflow_id, step, call_id, tool, contract_version, arguments, fingerprint, execution_state,
+                          proposed_at, authorized_at, started_at)
+        SELECT p_id, x.step, x.call_id, x.tool, x.contract_version, x.arguments, x.fingerprint, x.execution_state,
+               v_at, CASE WHEN 'authorized' = ANY (x.stamps) THEN v_at END,
+               CASE WHEN 'started' = ANY (x.stamps) THEN v_at END
+          FROM jsonb_to_record(p -> 'call_opened') AS x(step integer, call_id text, tool text, contract_version text,
+               arguments jsonb, fingerprint text, execution_state text, stamps text[]);
+    END IF;
+    IF p ? 'attempts_closed' THEN
+        UPDATE attempt a SET ended_at = v_at, outcome = x.outcome, error = x.error
+          FROM jsonb_to_recordset(p -> 'attempts_closed') AS x(step integer, n integer, outcome text, error jsonb)
+         WHERE a.workflow_id = p_id AND a.step = x.step AND a.n = x.n;
+    END IF;
+    IF p ? 'attempt_opened' THEN
+        INSERT INTO attempt (workflow_id, step, n, purpose, tool, jti, started_at)
+        SELECT p_id, x.step, x.n, x.purpose, x.tool, x.jti, v_at
+          FROM jsonb_to_record(p -> 'attempt_opened') AS x(step integer, n integer, purpose text, tool text, jti text);
+    END IF;
+    IF p ? 'effect_opened' THEN
+        -- another workflow is in doubt over the same units: a person looks first
+        IF EXISTS (SELECT FROM effect e
+                    WHERE e.tenant_id = v_tenant AND e.workflow_id <> p_id AND e.outcome IS NULL
+                      AND e.units && ARRAY(SELECT jsonb_array_elements_text(p -> 'effect_opened' -> 'units'))) THEN
+            RAISE EXCEPTION 'another workflow has an effect without outcome on these units' USING ERRCODE = 'KS002';
+        END IF;
+        INSERT INTO effect (workflow_id, step, attempt, name, tenant_id, idempotency_key, arguments_sha256, units,
+                            decision_n, opened_at)
+        SELECT p_id, x.step, x.attempt, x.name, v_tenant, x.idempotency_key, x.arguments_sha256, x.units,
+               x.decision_n, v_at
+          FROM jsonb_to_record(p -> 'effect_opened') AS x(step integer, attempt integer, name text,
+               idempotency_key text, arguments_sha256 text, units text[], decision_n integer);
+    END IF;
+    IF p ? 'refusals' THEN
+        INSERT INTO refusal (workflow_id, n, code, message, call_id, tool, arguments, at)
+        SELECT p_id, x.n, x.code, x.message, x.call_id, x.tool, x.arguments, v_at
+          FROM jsonb_to_recordset(p -> 'refusals')
+               AS x(n integer, code text, message text, call_id text, tool text, arguments jsonb);
+    END IF;
+    IF p ? 'audit' THEN
+        INSERT INTO audit (workflow_id, actor, action, resource, result, details, at)
+        SELECT p_id, x.actor, x.action, x.resource, x.result, x.details, v_at
+          FROM jsonb_to_recordset(p -> 'audit')
+               AS x(actor text, action text, resource text, result text, details jsonb);
+    END IF;
+    IF p ? 'outbox' THEN
+        INSERT INTO outbox (workflow_id, seq, topic, payload, at)
+        SELECT p_id, v_out.seq, p -> 'outbox' ->> 'topic', p -> 'outbox' -> 'payload', v_at;
+    END IF;
+    RETURN QUERY SELECT v_out.version, v_out.fence, v_at, v_out.active_ms, v_out.entered_active_ms;
+END $$;
+
+-- Take a case in. Same tenant and request: the row that is there, whoever was first; the caller compares the body.
+CREATE FUNCTION accept_case(p jsonb)
+RETURNS TABLE (workflow_id uuid, body_sha256 text, created boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    v_at timestamptz := clock_now();
+BEGIN
+    RETURN QUERY SELECT w.workflow_id, w.body_sha256, false FROM workflow w
+        WHERE w.tenant_id = p ->> 'tenant_id' AND w.request_id = p ->> 'request_id';
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    IF stopped('new_work') THEN
+        RAISE EXCEPTION 'new work is stopped' USING ERRCODE = 'KS001';
+    END IF;
+    INSERT INTO workflow (workflow_id, tenant_id, kind, release, request_id, body_sha256, principal, customer, resource,
+        case_body, requested_at, order_snapshot, policy, authz, supersedes, state, control_state, reason, version, seq,
+        entered_at, wake_at, wake_reason, created_at, updated_at)
+    SELECT (p ->> 'workflow_id')::uuid, p ->> 'tenant_id', p ->> 'kind', p ->> 'release', p ->> 'request_id',
+        p ->> 'body_sha256', p ->> 'principal', p ->> 'customer', p ->> 'resource', p -> 'case_body',
+        coalesce((p ->> 'requested_at')::timestamptz, v_at), p ->> 'order_snapshot', p ->> 'policy', p ->> 'authz',
+        (p ->> 'supersedes')::uuid, m.business_to, m.control_to, 'received', 1, 1, v_at, v_at, 'accepted', v_at, v_at
+      FROM legal_transition m
+     WHERE m.kind = p ->> 'kind' AND m.release = p ->> 'release' AND m.control_from = '' AND m.event = 'received'
+    ON CONFLICT (tenant_id, request_id) DO NOTHING;
+    IF NOT FOUND THEN  -- somebody's first submission committed while ours waited: read it in a new statement
+        RETURN QUERY SELECT w.workflow_id, w.body_sha256, false FROM workflow w
+            WHERE w.tenant_id = p ->> 'tenant_id' AND w.request_id = p ->> 'request_id';
+        RETURN;
+    END IF;
+    INSERT INTO checkpoint (workflow_id, seq, move_id, reason, evidence, at)
+    SELECT (p ->> 'workflow_id')::uuid, 1, m.move_id, 'received', '{}', v_at
+      FROM legal_transition m
+     WHERE m.kind = p ->> 'kind' AND m.release = p ->> 'release' AND m.control_from = '' AND m.event = 'received';
+    RETURN QUERY SELECT (p ->> 'workflow_id')::uuid, p ->> 'body_sha256', true;
+END $$;
+
+-- A driver that is busy with a slow call keeps its lease; a stale one is told so by no row.
+CREATE FUNCTION renew_lease(p_id uuid, p_fence bigint, p_owner text, p_seconds double precision)
+RETURNS boolean LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    UPDATE workflow SET lease_until = clock_now() + make_interval(secs => p_seconds)
+     WHERE workflow_id = p_id AND fence = p_fence AND lease_owner = p_owner
+    RETURNING true
+$$;
+
+CREATE FUNCTION register_external_task(p jsonb) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    INSERT INTO external_task (jti, task_id, tenant_id, principal, customer, scopes, tool, resource, idempotency_key,
+                               issued_by, issued_at, expires_at)
+    SELECT p ->> 'jti', p ->> 'task_id', p ->> 'tenant_id', p ->> 'principal', p ->> 'customer',
+           ARRAY(SELECT jsonb_array_elements_text(p -> 'scopes')), p ->> 'tool', p ->> 'resource',
+           p ->> 'idempotency_key', p ->> 'issued_by', clock_now(),
+           clock_now() + make_interval(secs => (p ->> 'seconds')::double precision);
+    INSERT INTO audit (actor, action, resource, result, details, at)
+    VALUES (p ->> 'issued_by', 'token_issued', coalesce(p ->> 'resource', '-'), 'issued',
+            jsonb_build_object('jti', p ->> 'jti', 'scopes', p -> 'scopes', 'tool', p -> 'tool'), clock_now())
+$$;

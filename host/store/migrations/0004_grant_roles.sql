@@ -1,0 +1,21 @@
+-- The worker's role reads, and writes through the functions alone; the auditor reads what it compares.
+REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
+
+GRANT USAGE ON SCHEMA public TO host_rt, host_auditor;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO host_rt;
+GRANT EXECUTE ON FUNCTION clock_now(), stopped(text), commit_step(uuid, integer, bigint, jsonb), accept_case(jsonb),
+    renew_lease(uuid, bigint, text, double precision), register_external_task(jsonb) TO host_rt;
+
+GRANT SELECT ON call, attempt, effect, checkpoint, legal_transition, external_task, decision, schema_version
+    TO host_auditor;
+GRANT SELECT (workflow_id, tenant_id, kind, release, state, control_state, reason, version, seq, created_at, updated_at)
+    ON workflow TO host_auditor;
+GRANT EXECUTE ON FUNCTION clock_now() TO host_auditor;
+
+-- The queue is procrastinate's own; the worker drives it, and finds a workflow's pending wake-up by its id.
+GRANT SELECT, INSERT, UPDATE, DELETE ON procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers,
+    procrastinate_workers TO host_rt;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO host_rt;
+CREATE INDEX procrastinate_job_workflow ON procrastinate_jobs ((args ->> 'workflow_id'))
+    WHERE status IN ('todo', 'doing');
