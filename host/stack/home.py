@@ -24,6 +24,8 @@ from host.stack.files import read_json, write_json
 
 MARKER = ".kessai-home"
 PRIVATE, PASSABLE = 0o700, 0o711
+# Everything that we ever make in a home, beside the marker.
+ENTRIES = ("postgres", "passwords", "passfiles", "keys", "mail", "run", "logs")
 PRIVATE_DIRECTORIES = (
     "passwords", "passwords/host", "passwords/tools", "passwords/owner", "passfiles", "keys", "run", "logs",
 )  # fmt: skip
@@ -103,9 +105,11 @@ def open_home(root: Path) -> Home:
         ) from error
 
 
-def is_home(root: Path) -> bool:
-    """Whether it carries our marker."""
-    return _marked_id(root) is not None
+def existing_home(root: Path) -> Home | None:
+    """The home that is there already; nothing is made or changed."""
+    root = Path(os.path.realpath(root))
+    found = _marked_id(root)
+    return None if found is None else Home(root, found)
 
 
 def foreign(root: Path) -> StackError:

@@ -1,6 +1,6 @@
 """Locks between processes: the kernel frees them when their holder dies, however it dies.
 
-They are flocks on files that are never removed, since a removed lock file is a lock for nobody.
+They are flocks. Their files go only with the whole home, and whoever waited for one then is told so.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Hold:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.held = False
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
     def shared(self) -> bool:
@@ -34,6 +35,13 @@ class Hold:
         """Alone; False where anybody else holds it."""
         return self._try(fcntl.LOCK_EX)
 
+    def still_there(self) -> bool:
+        """A lock on a file that was removed keeps nobody out."""
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            return False
+
     def close(self) -> None:
         """Let go."""
         os.close(self._descriptor)
@@ -42,7 +50,9 @@ class Hold:
         try:
             fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
+            self.held = False  # a failed change of kind may have cost us the lock that we had
             return False
+        self.held = True
         return True
 
 
@@ -56,11 +66,12 @@ async def locked(path: Path, wait_seconds: float = WAIT_SECONDS_MAX) -> AsyncIte
             if time.monotonic() > deadline:
                 raise StackError(
                     StackProblem.HOME_BUSY,
-                    f"Another process has been starting or stopping this stack for {wait_seconds:.0f} s "
-                    f"(lock {path}).",
+                    f"Another process has been starting or stopping this stack for {wait_seconds:.0f} s (lock {path}).",
                     "Look at the logs in the home; end that process if it hangs, then try again.",
                 )
             await asyncio.sleep(POLL_SECONDS)
+        if not hold.still_there():
+            raise StackError(StackProblem.HOME_BUSY, f"The home was emptied while we waited for {path}.", "Try again.")
         yield
     finally:
         hold.close()

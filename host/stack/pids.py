@@ -63,7 +63,9 @@ def identity_from(value: Mapping[str, Any]) -> Identity | None:
     return Identity(pid, birth)
 
 
-def spawn(argv: list[str], *, log: Path, env: Mapping[str, str], **drop: Any) -> Identity:
+def spawn(
+    argv: list[str], *, log: Path, env: Mapping[str, str], stdin: int = subprocess.DEVNULL, **drop: Any
+) -> Identity:
     """Start a program of our own in a session of its own: a terminal's Ctrl-C does not reach it.
 
     `drop` is `user`, `group` and `extra_groups` of `subprocess.Popen`. Output is appended to `log`.
@@ -71,7 +73,7 @@ def spawn(argv: list[str], *, log: Path, env: Mapping[str, str], **drop: Any) ->
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     try:
         child = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=descriptor, stderr=descriptor,
+            argv, stdin=stdin, stdout=descriptor, stderr=descriptor,
             env=dict(env), cwd="/", umask=0o077, start_new_session=True, **drop,
         )  # fmt: skip
     finally:

@@ -98,8 +98,7 @@ def _beside(home: Home) -> Path:
     except OSError as error:
         raise StackError(
             StackProblem.HOME_NOT_WRITABLE,
-            f"The user that PostgreSQL runs as cannot reach {home.root}, "
-            f"and {place} cannot be made: {error.strerror}.",
+            f"The user that PostgreSQL runs as cannot reach {home.root}, and {place} cannot be made: {error.strerror}.",
             "Set KESSAI_HOME to a directory that every user can pass into, such as one in /srv.",
         ) from error
     return place

@@ -29,12 +29,7 @@ def is_free(port: int) -> bool:
 
 def choose_port(remembered: object, avoid: Collection[int] = ()) -> int:
     """Free at this moment; whoever binds it may still lose a race and must then ask again."""
-    if (
-        isinstance(remembered, int)
-        and 0 < remembered < 65_536
-        and remembered not in avoid
-        and is_free(remembered)
-    ):
+    if isinstance(remembered, int) and 0 < remembered < 65_536 and remembered not in avoid and is_free(remembered):
         return remembered
     for _ in range(TRIES):
         port = FIRST + secrets.randbelow(COUNT)

@@ -27,7 +27,7 @@ from host.stack.initialise import PLAIN_ENVIRONMENT, initialise, password_in
 from host.stack.locks import locked
 from host.stack.osuser import OsUser, choose_os_user
 from host.stack.pids import Identity, boot, spawn
-from host.stack.place import place_of, socket_directory
+from host.stack.place import place_of, remembered_place, socket_directory
 from host.stack.ports import LOOPBACK, choose_port
 from host.stack.postmaster import PidFile, clear_left_behind, read_pid_file, running_postmaster
 from host.stack.serving import ADMIN, ForeignServerError, NotServingError, prove, wait_ready
@@ -101,9 +101,7 @@ class Server:
 
     def conninfo(self, database: str, user: str, **more: str) -> str:
         """Over the socket; `more` is `passfile`, or `password` for a string that stays in this process."""
-        return make_conninfo(
-            host=str(self.socket_directory), port=self.port, dbname=database, user=user, **more
-        )
+        return make_conninfo(host=str(self.socket_directory), port=self.port, dbname=database, user=user, **more)
 
 
 def cluster_of(home: Home, choice: PostgresChoice, *, durable: bool = True) -> Cluster:
@@ -136,10 +134,11 @@ async def find(cluster: Cluster) -> Server | None:
         raise _failed(cluster, str(error)) from error
 
 
-async def stop(cluster: Cluster) -> bool:
-    """Fast shutdown; False where nothing ran."""
-    async with locked(cluster.home.run / "postgres.lock"):
-        return await stop_data(cluster.data)
+async def stop(home: Home) -> bool:
+    """Fast shutdown; False where nothing ran. Needs no programs, and no user to become."""
+    place = remembered_place(home)
+    async with locked(home.run / "postgres.lock"):
+        return False if place is None else await stop_data(place / "data")
 
 
 async def stop_data(data: Path) -> bool:
@@ -193,9 +192,7 @@ async def _launch(cluster: Cluster, directory: Path, port: int) -> Server:
         raise
 
 
-async def _serving(
-    cluster: Cluster, process: Identity, directory: Path, port: int, *, started_here: bool
-) -> Server:
+async def _serving(cluster: Cluster, process: Identity, directory: Path, port: int, *, started_here: bool) -> Server:
     await wait_ready(process, directory, port)
     try:
         identifier = await prove(cluster.data, directory, port, cluster.admin_password())

@@ -1,0 +1,130 @@
+"""Each program of the stack with the settings that are its own: the one place that says who gets what.
+
+The tool server gets no connection, key or password of the host; the worker none of the tool server's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from host.stack.build import Build
+from host.stack.home import Home
+from host.stack.keys import KeyFiles, issuer_of
+from host.stack.ports import LOOPBACK
+from host.stack.postgres import PostgresChoice, Server
+from host.stack.processes import Program, python_module
+from host.stack.roles import FAMILIES, OWNER, Side, dsn
+
+HOST, TOOLS = "host.cli", "tool_server.cli"
+TOOL_SERVER, WORKER = "tool_server", "worker"
+TOOL_SERVER_DRAIN_SECONDS = 15.0  # one call at its timeout, and its log
+WORKER_DRAIN_SECONDS = 30.0  # the call in hand, its read-back and its commit
+
+
+@dataclass(frozen=True, slots=True)
+class StackChoice:
+    """What a person decides. `tool_server_port` None: a free one, remembered.
+
+    The two mappings are further settings by their variables' names, such as those for SMTP or leases.
+    """
+
+    postgres: PostgresChoice
+    tool_server_port: int | None
+    tool_server_settings: Mapping[str, str]
+    worker_settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the programs' settings are made from."""
+
+    home: Home
+    server: Server
+    keys: KeyFiles
+    build: Build
+    choice: StackChoice
+
+
+def resource_at(port: int) -> str:
+    """The tool server's canonical address, which is every token's audience."""
+    return f"http://{LOOPBACK}:{port}/mcp"
+
+
+def host_dsn(parts: Parts) -> str:
+    """The engine's own connection."""
+    return dsn(parts.home, parts.server, Side.HOST, "host_rt")
+
+
+def tool_server(parts: Parts, port: int) -> Program:
+    """One role per tool family, the issuers' public keys, and the Maildir."""
+    own = {
+        **{f"KESSAI_TOOLS_{name.upper()}_DSN": _tools_dsn(parts, f"tools_{name}") for name in FAMILIES},
+        "KESSAI_TOOLS_RESOURCE": resource_at(port),
+        "KESSAI_TOOLS_ISSUERS_FILE": str(parts.keys.issuers),
+        "KESSAI_TOOLS_HOST": LOOPBACK,
+        "KESSAI_TOOLS_PORT": str(port),
+    }
+    mail = {} if "KESSAI_TOOLS_SMTP_HOST" in parts.choice.tool_server_settings else _maildir(parts)
+    settings = mail | dict(parts.choice.tool_server_settings) | own
+    return _program(
+        parts, TOOL_SERVER, TOOLS, "serve", settings=settings, port=port, drain_seconds=TOOL_SERVER_DRAIN_SECONDS
+    )
+
+
+def worker(parts: Parts, port: int) -> Program:
+    """Drives workflows against the tool server on that port."""
+    own = {
+        "KESSAI_DSN": host_dsn(parts),
+        "KESSAI_SERVER_URL": resource_at(port),
+        "KESSAI_ISSUER": issuer_of(parts.home),
+        "KESSAI_SIGNING_KEY_FILE": str(parts.keys.signing),
+    }
+    settings = dict(parts.choice.worker_settings) | own
+    return _program(parts, WORKER, HOST, "worker", settings=settings, drain_seconds=WORKER_DRAIN_SECONDS)
+
+
+def migrate_host(parts: Parts) -> Program:
+    """As the owner, with the passwords of the roles that it makes."""
+    settings = {
+        "KESSAI_MIGRATE_DSN": dsn(parts.home, parts.server, Side.HOST, OWNER[Side.HOST]),
+        "KESSAI_ROLE_PASSWORDS": str(parts.home.passwords / Side.HOST),
+    }
+    return _program(parts, "migrate_host", HOST, "migrate", settings=settings)
+
+
+def migrate_tools(parts: Parts) -> Program:
+    """The same for the other side."""
+    return _program(parts, "migrate_tools", TOOLS, "migrate", settings=_tools_owner(parts))
+
+
+def load_demo(parts: Parts) -> Program:
+    """The packaged shop's orders and rules."""
+    return _program(parts, "load_demo", TOOLS, "load", str(parts.build.demo_file), settings=_tools_owner(parts))
+
+
+def _tools_owner(parts: Parts) -> dict[str, str]:
+    return {
+        "KESSAI_TOOLS_MIGRATE_DSN": _tools_dsn(parts, OWNER[Side.TOOLS]),
+        "KESSAI_TOOLS_ROLE_PASSWORDS": str(parts.home.passwords / Side.TOOLS),
+    }
+
+
+def _tools_dsn(parts: Parts, role: str) -> str:
+    return dsn(parts.home, parts.server, Side.TOOLS, role)
+
+
+def _maildir(parts: Parts) -> dict[str, str]:
+    return {"KESSAI_TOOLS_MAILDIR": str(parts.home.mail)}
+
+
+def _program(
+    parts: Parts,
+    name: str,
+    module: str,
+    *arguments: str,
+    settings: Mapping[str, str],
+    port: int | None = None,
+    drain_seconds: float = 0.0,
+) -> Program:
+    return Program(name, python_module(module, *arguments), settings, parts.build.code, port, drain_seconds)

@@ -1,0 +1,139 @@
+"""Checks of one machine's stack, one line each with the mend. They look; they change nothing.
+
+Each answers with findings; a check that cannot be made says so and is not passed over.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psycopg
+
+from host.stack.binaries import MAJOR_MIN
+from host.stack.errors import StackError
+from host.stack.files import read_secret
+from host.stack.home import Home
+from host.stack.keys import key_files, public_part, read_signing_key
+from host.stack.ports import is_free
+from host.stack.roles import LIMITED, Side
+
+CLOCK_SECONDS_MAX = 2.0  # well inside the leeway that a token's times are given
+MUST_BE_ON = ("fsync", "synchronous_commit", "full_page_writes")
+OVERRIDING = ("PGPASSWORD", "PGOPTIONS", "PGSERVICE", "PGSERVICEFILE", "PGHOSTADDR", "PGTARGETSESSIONATTRS")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line. `mend` is empty where all is well."""
+
+    check: str
+    well: bool
+    detail: str
+    mend: str
+
+
+def check_files(home: Home) -> list[Finding]:
+    """Every secret is ours alone, and the signing key is one."""
+    files = key_files(home)
+    roles = [home.passwords / side / role for side in Side for role in LIMITED[side]]
+    owners = sorted((home.passwords / "owner").glob("[!.]*"))
+    secrets = [*roles, *owners, *sorted(home.passfiles.glob("[!.]*"))]
+    return [
+        *(_tried(f"secret {path.relative_to(home.root)}", partial(_is_secret, path)) for path in secrets),
+        _tried("signing key", lambda: f"kid {read_signing_key(files.signing)['kid']}"),
+        _published(home),
+        *(_private(path) for path in (home.keys, home.passwords, home.passfiles, home.run, home.mail, home.logs)),
+    ]
+
+
+def check_environment(names: Mapping[str, str]) -> list[Finding]:
+    """Variables of libpq that would win over our connection strings."""
+    found = [name for name in OVERRIDING if name in names]
+    if not found:
+        return [Finding("libpq variables", True, "none that would override ours", "")]
+    return [
+        Finding("libpq variables", False, f"{name} is set and overrides our connection strings", f"unset {name}")
+        for name in found
+    ]
+
+
+def check_port(name: str, port: int, *, ours: bool) -> Finding:
+    """`ours` says that our own process holds it."""
+    if ours or is_free(port):
+        return Finding(f"port of {name}", True, f"{port} {'is ours' if ours else 'is free'}", "")
+    return Finding(f"port of {name}", False, f"{port} is held by another program", "end it, or set another port")
+
+
+async def check_database(dsn: str) -> list[Finding]:
+    """Durability, version and clock of the server behind a connection string."""
+    try:
+        async with await psycopg.AsyncConnection.connect(dsn, autocommit=True, connect_timeout=5) as connection:
+            settings = [await _setting(connection, name) for name in MUST_BE_ON]
+            return [*settings, _version(connection.info.server_version), await _clock(connection)]
+    except psycopg.OperationalError as error:
+        said = str(error).strip().splitlines()[0]
+        return [Finding("database", False, f"does not answer: {said}", "kessai up, or mend KESSAI_DSN")]
+
+
+def _tried(check: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check, True, look(), "")
+    except StackError as error:
+        return Finding(check, False, error.what, error.mend)
+
+
+def _is_secret(path: Path) -> str:
+    read_secret(path)
+    return "readable by its owner alone"
+
+
+def _published(home: Home) -> Finding:
+    files = key_files(home)
+    try:
+        kid = str(public_part(read_signing_key(files.signing))["kid"])
+        published = kid in files.jwks.read_text("utf-8")
+    except (StackError, OSError) as error:
+        return Finding("published keys", False, str(error), "mend the signing key, then start the stack again")
+    if published:
+        return Finding("published keys", True, f"hold {kid}", "")
+    return Finding("published keys", False, f"{files.jwks} lacks {kid}", "start the stack again: it is made anew")
+
+
+def _private(path: Path) -> Finding:
+    check = f"directory {path.name}"
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return Finding(check, False, f"{path} is missing", "start the stack again: it is made anew")
+    well = mode & 0o077 == 0
+    return Finding(check, well, f"mode {mode:04o}", "" if well else f"chmod 700 '{path}'")
+
+
+async def _setting(connection: psycopg.AsyncConnection[tuple[object, ...]], name: str) -> Finding:
+    row = await (await connection.execute("SELECT current_setting(%s)", (name,))).fetchone()
+    value = None if row is None else row[0]
+    well = value == "on"
+    mend = "" if well else f"ALTER SYSTEM SET {name} = on: without it a crash loses what was recorded"
+    return Finding(f"PostgreSQL {name}", well, str(value), mend)
+
+
+def _version(version: int) -> Finding:
+    well = version >= MAJOR_MIN * 10_000
+    mend = "" if well else f"use PostgreSQL {MAJOR_MIN} or newer"
+    return Finding("PostgreSQL version", well, f"{version // 10_000}.{version % 10_000}", mend)
+
+
+async def _clock(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> Finding:
+    """Against the middle of the round trip. Tokens go by our clock, everything else by the database's."""
+    before = time.time()
+    row = await (await connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")).fetchone()
+    after = time.time()
+    apart = abs(float(str(row[0])) - (before + after) / 2) if row is not None else float("inf")
+    well = apart <= CLOCK_SECONDS_MAX + (after - before) / 2
+    mend = "" if well else "let both machines follow the same time server"
+    return Finding("clocks", well, f"this process and the database are {apart:.3f} s apart", mend)

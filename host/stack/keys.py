@@ -1,0 +1,134 @@
+"""The host's signing key and what others need to verify with it.
+
+A public key is published before its private half signs anything, and stays for one rotation after:
+a token that is on its way while the key changes still verifies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from host.stack.errors import StackError, StackProblem
+from host.stack.files import PUBLIC_MODE, malformed, read_json, read_secret, write_secret, write_whole
+from host.stack.home import Home
+from host.stack.locks import Hold
+
+PUBLISHED_MAX = 2  # the current one and the one before
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFiles:
+    """`signing` is for the host alone; the other two are what the tool server reads."""
+
+    signing: Path
+    jwks: Path
+    issuers: Path
+
+
+def key_files(home: Home) -> KeyFiles:
+    """Where they lie, made or not."""
+    return KeyFiles(home.keys / "signing.jwk", home.keys / "jwks.json", home.keys / "issuers.json")
+
+
+def issuer_of(home: Home) -> str:
+    """Names this home and no other; a name under .invalid is nobody's, so it can never be resolved."""
+    return f"https://{home.id}.kessai.invalid"
+
+
+def ensure_keys(home: Home) -> KeyFiles:
+    """Make what is missing; what is there is checked and kept."""
+    files = key_files(home)
+    if not files.signing.exists():
+        rotate(home)
+    current = public_part(read_signing_key(files.signing))
+    if current["kid"] not in [key.get("kid") for key in _published(files.jwks)]:
+        _publish(files.jwks, [current])
+    _trust(files.issuers, issuer_of(home), files.jwks)
+    return files
+
+
+def rotate(home: Home) -> str:
+    """A new signing key; answers with its kid. Processes that read the old one sign with it until restarted."""
+    hold = Hold(home.run / "keys.lock")
+    try:
+        if not hold.exclusive():
+            raise StackError(StackProblem.HOME_BUSY, "Another process is changing the signing key.", "Try again.")
+        files = key_files(home)
+        before = [public_part(read_signing_key(files.signing))] if files.signing.exists() else []
+        new = _generate()
+        _publish(files.jwks, [public_part(new), *before])
+        write_secret(files.signing, json.dumps(new, indent=1) + "\n")
+        return str(new["kid"])
+    finally:
+        hold.close()
+
+
+def read_signing_key(file: Path) -> dict[str, Any]:
+    """A private Ed25519 JWK whose public half and kid belong to it; a `StackError` otherwise."""
+    try:
+        key = json.loads(read_secret(file))
+        private = Ed25519PrivateKey.from_private_bytes(_decoded(key["d"]))
+        public = _encoded(private.public_key().public_bytes_raw())
+        fits = (key["kty"], key["crv"], key["x"], key["kid"]) == ("OKP", "Ed25519", public, thumbprint(public))
+    except (ValueError, KeyError, TypeError) as error:
+        raise malformed(file, f"no private Ed25519 JWK ({type(error).__name__})") from error
+    if not fits:
+        raise malformed(file, "its public half or its kid does not belong to its private half")
+    return dict(key)
+
+
+def public_part(key: dict[str, Any]) -> dict[str, Any]:
+    """What may be published; named one by one, so that nothing else can slip through."""
+    return {name: key[name] for name in ("kty", "crv", "x", "kid")} | {"alg": "EdDSA", "use": "sig"}
+
+
+def thumbprint(public: str) -> str:
+    """RFC 7638, of the members that RFC 8037 requires."""
+    members = json.dumps({"crv": "Ed25519", "kty": "OKP", "x": public}, separators=(",", ":"))
+    return _encoded(hashlib.sha256(members.encode("ascii")).digest())
+
+
+def _generate() -> dict[str, Any]:
+    private = Ed25519PrivateKey.generate()
+    public = _encoded(private.public_key().public_bytes_raw())
+    return {
+        "kty": "OKP", "crv": "Ed25519", "x": public, "d": _encoded(private.private_bytes_raw()),
+        "kid": thumbprint(public), "alg": "EdDSA", "use": "sig",
+    }  # fmt: skip
+
+
+def _published(jwks: Path) -> list[dict[str, Any]]:
+    found = read_json(jwks)
+    return [] if found is None else [key for key in found.get("keys", []) if isinstance(key, dict)]
+
+
+def _publish(jwks: Path, keys: list[dict[str, Any]]) -> None:
+    write_whole(jwks, json.dumps({"keys": keys[:PUBLISHED_MAX]}, indent=1) + "\n", PUBLIC_MODE)
+
+
+def _trust(issuers: Path, issuer: str, jwks: Path) -> None:
+    """Our own entry; issuers that an operator added stay."""
+    try:
+        others = [entry for entry in json.loads(issuers.read_text("utf-8")) if entry["issuer"] != issuer]
+    except FileNotFoundError:
+        others = []
+    except (ValueError, KeyError, TypeError) as error:
+        raise malformed(issuers, "no JSON list of issuer and jwks_file") from error
+    wanted = json.dumps([{"issuer": issuer, "jwks_file": str(jwks)}, *others], indent=1) + "\n"
+    if not issuers.exists() or issuers.read_text("utf-8") != wanted:
+        write_whole(issuers, wanted, PUBLIC_MODE)
+
+
+def _encoded(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _decoded(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,112 @@
+"""What runs, where, and why: read from state files and processes, changing nothing and waiting for nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from host.stack import processes
+from host.stack.assembly import TOOL_SERVER, WORKER
+from host.stack.files import read_json
+from host.stack.home import Home, existing_home
+from host.stack.locks import Hold
+from host.stack.mode import Mode, anything_runs, holders_lock, recorded_mode, stack_lock
+from host.stack.place import remembered_place
+from host.stack.postmaster import read_pid_file, running_postmaster
+from host.stack.stack import READY_PATH
+
+POSTGRES = "postgres"
+
+
+class PartState(StrEnum):
+    """`DIED` is one that was not stopped, and is gone."""
+
+    RUNNING = "running"
+    NOT_READY = "not_ready"
+    DIED = "died"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class PartStatus:
+    """One process of the stack."""
+
+    name: str
+    state: PartState
+    pid: int | None
+    port: int | None
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class StackStatus:
+    """`why` is a sentence for a person."""
+
+    home: Path
+    mode: Mode
+    why: str
+    parts: tuple[PartStatus, ...]
+
+
+async def status(root: Path) -> StackStatus:
+    """Also of a directory that is no home, or none yet: then nothing runs."""
+    home = existing_home(root)
+    if home is None:
+        return StackStatus(root, Mode.DOWN, f"there is no home at {root} yet; kessai run or kessai up makes one", ())
+    mode, why = _mode(home)
+    programs = [await _program(home, name) for name in (TOOL_SERVER, WORKER)]
+    return StackStatus(home.root, mode, why, (_postgres(home), *programs))
+
+
+def _mode(home: Home) -> tuple[Mode, str]:
+    recorded = recorded_mode(home)
+    lock = Hold(stack_lock(home))
+    try:
+        if not lock.exclusive():
+            return recorded, "another process is starting or stopping it just now"
+        if not anything_runs(home):
+            return Mode.DOWN, "nothing runs" + _unless_stopped(recorded)
+        if recorded is Mode.UP:
+            return recorded, "kessai up started it; kessai down stops it"
+        if _in_use(home):
+            return recorded, "a command uses it and stops it when it ends"
+        return recorded, "a command that started it was killed; the next one takes it over, kessai down stops it"
+    finally:
+        lock.close()
+
+
+def _unless_stopped(recorded: Mode) -> str:
+    return "" if recorded is Mode.DOWN else " any more, though nobody stopped it (a reboot, or it was killed)"
+
+
+def _in_use(home: Home) -> bool:
+    """Only under the stack's lock: whoever wants to hold it now would be refused by our own probe."""
+    probe = Hold(holders_lock(home))
+    try:
+        return not probe.exclusive()
+    finally:
+        probe.close()
+
+
+def _postgres(home: Home) -> PartStatus:
+    place, log = remembered_place(home), home.logs / "postgres.log"
+    if place is None:
+        return PartStatus(POSTGRES, PartState.STOPPED, None, None, log)
+    process, claim = running_postmaster(place / "data"), read_pid_file(place / "data")
+    port = None if claim is None else claim.port
+    if process is not None:
+        ready = claim is not None and claim.status.startswith("ready")
+        return PartStatus(POSTGRES, PartState.RUNNING if ready else PartState.NOT_READY, process.pid, port, log)
+    return PartStatus(POSTGRES, PartState.STOPPED if claim is None else PartState.DIED, None, port, log)
+
+
+async def _program(home: Home, name: str) -> PartStatus:
+    log, running = processes.log_of(home, name), processes.find(home, name)
+    if running is None:
+        record = read_json(home.run / f"{name}.json")
+        left = record is not None and "pid" in record
+        return PartStatus(name, PartState.DIED if left else PartState.STOPPED, None, None, log)
+    ready = running.port is None or await processes.answers_ready(running.port, READY_PATH)
+    state = PartState.RUNNING if ready else PartState.NOT_READY
+    return PartStatus(name, state, running.process.pid, running.port, log)
