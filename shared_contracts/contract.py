@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from shared_contracts.base import wire_schema
 from shared_contracts.digest import digest
 
+CONTRACT_META: Final = "dev.kessai/contract"  # in a listed tool's `_meta`: its version and schema digest
 FROM_TOKEN: Final = "token"  # the key travels in the token; no schema has it
 
 

@@ -1,0 +1,92 @@
+"""The tool server's HTTP application: one MCP endpoint, its metadata, and whether it works.
+
+    EdgeGuard (Host, Origin) ─┬─ POST /mcp ── Gate (bearer, rate, body, scope) ── MCP, both revisions ── dispatcher
+                              ├─ GET  /.well-known/oauth-protected-resource/mcp
+                              └─ GET  /healthz   /readyz
+
+Invariant: there is no other way to a tool than through the guard and the gate, and no switch that opens one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import structlog
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from tool_server.answers import refusal
+from tool_server.auth import Verifier
+from tool_server.challenge import Challenges, metadata
+from tool_server.edge import EdgeGuard, served_hosts
+from tool_server.gate import BODY_BYTES_MAX, Gate, GateParts
+from tool_server.keys import Keyring
+from tool_server.life import Life
+from tool_server.limits import Rates
+from tool_server.log import exception_fields
+from tool_server.mcp_server import DispatcherProtocol, build_mcp_server
+from tool_server.readiness import unready
+from tool_server.settings import Settings
+
+log = structlog.get_logger()
+
+
+def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
+    """Put the parts together; `app.state.life` tells and ends its life. Raises TrustError for untrustworthy keys."""
+    keyring, life, challenges = Keyring(settings.issuers_file), Life(), Challenges(settings.resource)
+    manager = StreamableHTTPSessionManager(
+        build_mcp_server(dispatcher), json_response=False, stateless=True, max_request_body_size=BODY_BYTES_MAX
+    )
+    parts = GateParts(
+        verifier=Verifier(keyring, settings.resource),
+        rates=Rates(settings.rate_principal, settings.rate_tenant),
+        challenges=challenges,
+        life=life,
+    )
+
+    async def healthz(_request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_request: Request) -> Response:
+        reason = await unready(keyring, life, dispatcher)
+        return JSONResponse({"ready": reason is None, "reason": reason}, 200 if reason is None else 503)
+
+    async def protected_resource(_request: Request) -> Response:
+        return JSONResponse(metadata(settings.resource, keyring.trust().issuers))
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with dispatcher, manager.run():
+            yield
+
+    app = Starlette(
+        routes=[
+            Route(urlsplit(settings.resource).path, Gate(StreamableHTTPASGIApp(manager), parts), methods=["POST"]),
+            Route(challenges.metadata_path, protected_resource, methods=["GET"]),
+            Route("/healthz", healthz, methods=["GET"]),
+            Route("/readyz", readyz, methods=["GET"]),
+        ],
+        middleware=[
+            Middleware(
+                EdgeGuard,
+                hosts=served_hosts(settings.resource, settings.allowed_hosts),
+                origins=settings.allowed_origins,
+            )
+        ],
+        exception_handlers={Exception: _bug},
+        lifespan=lifespan,
+    )
+    app.state.life = life
+    return app
+
+
+async def _bug(_request: Request, error: Exception) -> Response:
+    """A fault of the edge itself: the caller learns a code, and that its call may have been carried out."""
+    log.error("edge_failed", **exception_fields(error))
+    return refusal(500, "internal_error")

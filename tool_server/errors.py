@@ -1,0 +1,27 @@
+"""What can keep the tool server from starting; a user's mistake, told in one sentence and never as a traceback."""
+
+from __future__ import annotations
+
+
+class ToolServerError(Exception):
+    """The tool server cannot do what was asked."""
+
+
+class SettingsError(ToolServerError):
+    """A setting is missing, unknown or malformed."""
+
+
+class PortInUseError(ToolServerError):
+    """Another process listens at this address."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+        super().__init__(f"{host}:{port} is in use; stop what listens there, or set KESSAI_TOOLS_PORT to another port")
+
+
+class AddressError(ToolServerError):
+    """The address cannot be listened at: not an address of this machine, or a port that needs more rights."""
+
+
+class TrustError(ToolServerError):
+    """The issuers' file, or a key set that it names, cannot be trusted as it stands."""

@@ -1,0 +1,215 @@
+"""The way into `/mcp`: bearer → rate → media types → body → message → scope, then the protocol.
+
+Invariant: nothing of a body is read before its sender is known, nothing is read beyond the limit, and no call goes
+on whose token lacks the tool's scope. What is refused here was not executed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import structlog
+from mcp.server.streamable_http import check_accept_headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as AsgiMessage
+
+from shared_contracts.task_token import Use
+from tool_server.answers import protocol_fault, refusal
+from tool_server.auth import Verifier
+from tool_server.call import Caller
+from tool_server.challenge import Challenges
+from tool_server.jws import Reason
+from tool_server.life import Life
+from tool_server.limits import Rates
+from tool_server.message import CALL, Fault, Message, read_message
+from tool_server.offer import OFFER
+
+log = structlog.get_logger()
+
+BODY_BYTES_MAX = 256 * 1024
+CALLER = "kessai.caller"  # the ASGI scope's member in which the handlers find who calls
+
+_BEARER = re.compile(rb"[Bb][Ee][Aa][Rr][Ee][Rr] ([A-Za-z0-9._~+/-]+=*)")
+_PROBE_METHODS = frozenset({"initialize", "ping", "server/discover", "tools/list"})
+_KEPT = frozenset({"authorization", "content-type", "content-encoding", "content-length", "mcp-protocol-version"})
+
+# Told only to whom the token's signature proves genuine; anybody else learns no more than "not accepted".
+_TOLD = {
+    Reason.AUDIENCE: "The token was issued for another resource.",
+    Reason.EXPIRED: "The token has expired.",
+    Reason.NOT_YET: "The token is not valid yet; compare the clocks.",
+    Reason.LIFETIME: "The token's lifetime is not one that this server accepts.",
+    Reason.DETAILS: "The token's details do not fit its use.",
+    Reason.SCOPE: "The token's scope does not fit its use.",
+    Reason.CLAIMS: "A claim is missing or malformed.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GateParts:
+    """What the gate decides with."""
+
+    verifier: Verifier
+    rates: Rates
+    challenges: Challenges
+    life: Life
+
+
+class Gate:
+    """ASGI application in front of the protocol's own."""
+
+    def __init__(self, app: ASGIApp, parts: GateParts) -> None:
+        self._app, self._parts = app, parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with its caller, or refuse it."""
+        if self._parts.life.draining:
+            await _wait(refusal(503, "unavailable", "The server is shutting down."), 1)(scope, receive, send)
+            return
+        with self._parts.life.hand():
+            head = _kept(scope["headers"])
+            caller = self._admit(head)
+            if isinstance(caller, Response):
+                await caller(scope, receive, send)
+                return
+            scope[CALLER] = caller
+            await self._forward(scope, receive, send, head)
+
+    def _admit(self, head: dict[str, list[bytes]]) -> Caller | Response:
+        credentials = head.get("authorization", [])
+        if not credentials:
+            return _challenged(401, "token_missing", self._parts.challenges.missing())
+        bearer = _BEARER.fullmatch(credentials[0])
+        if bearer is None or len(credentials) > 1:
+            return self._unknown(Reason.MALFORMED)
+        caller = self._parts.verifier.verify(bearer[1].decode("ascii"))
+        if isinstance(caller, Reason):
+            return self._unknown(caller)
+        claims = caller.claims
+        wait = self._parts.rates.admit(claims.iss, claims.sub, claims.tenant_id)
+        if wait > 0:
+            log.warning("refused", code="rate_limited", tenant=claims.tenant_id, jti=claims.jti)
+            return _wait(refusal(429, "rate_limited"), wait)
+        return caller
+
+    def _unknown(self, reason: Reason) -> Response:
+        if reason is Reason.KEYS_UNUSABLE:
+            log.error("refused", code="unavailable", reason=reason.value)
+            return _wait(refusal(503, "unavailable", "No key is trusted at the moment; see the server's log."), 5)
+        log.warning("refused", code="token_invalid", reason=reason.value)
+        told = _TOLD.get(reason)
+        description = "The token is not accepted." if told is None else told
+        details = None if told is None else {"reason": reason.value}
+        return _with(
+            refusal(401, "token_invalid", description, details=details),
+            {"WWW-Authenticate": self._parts.challenges.invalid(description)},
+        )
+
+    async def _forward(self, scope: Scope, receive: Receive, send: Send, head: dict[str, list[bytes]]) -> None:
+        body: bytes | Response | None = _media_fault(Request(scope), head)
+        if body is None:
+            body = await _body(receive, head.get("content-length", []))
+        if isinstance(body, bytes):
+            fault = self._judge(scope[CALLER], body, head)
+            if fault is None:
+                await self._app(scope, _replay(body, receive), send)
+                return
+            body = fault
+        if body is not None:  # None: the caller has gone, and nobody waits for an answer
+            await body(scope, receive, send)
+
+    def _judge(self, caller: Caller, body: bytes, head: dict[str, list[bytes]]) -> Response | None:
+        message = read_message(body, [value.decode("latin-1") for value in head.get("mcp-protocol-version", [])])
+        if isinstance(message, Fault):
+            return protocol_fault(message.number, message.text, message.rpc_id)
+        return self._scope_fault(caller, message)
+
+    def _scope_fault(self, caller: Caller, message: Message) -> Response | None:
+        tool = OFFER.get(message.tool) if message.method == CALL and message.tool is not None else None
+        if caller.claims.use is Use.PROBE:
+            if message.method in _PROBE_METHODS or message.is_notification:
+                return None
+            needed, text = "", "A probe reads what is offered and calls nothing."
+        elif tool is None or tool.scope.value in caller.scopes:
+            return None
+        else:
+            needed, text = tool.scope.value, f"The tool needs the scope {tool.scope.value}."
+        log.warning("refused", code="scope_missing", needed=needed, jti=caller.claims.jti, kid=caller.kid)
+        return _with(
+            refusal(403, "scope_missing", text, message.rpc_id, {"scope": needed}),
+            {"WWW-Authenticate": self._parts.challenges.insufficient(text, needed)},
+        )
+
+
+def _kept(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, list[bytes]]:
+    kept: dict[str, list[bytes]] = {}
+    for name, value in headers:
+        text = name.decode("latin-1")
+        if text in _KEPT:
+            kept.setdefault(text, []).append(value)
+    return kept
+
+
+def _media_fault(request: Request, head: dict[str, list[bytes]]) -> Response | None:
+    kinds = head.get("content-type", [])
+    if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != b"application/json":
+        return refusal(415, "invalid_request", "The Content-Type must be application/json.")
+    if any(value.lower() != b"identity" for value in head.get("content-encoding", [])):
+        return refusal(415, "invalid_request", "The body must not be compressed.")
+    if check_accept_headers(request) != (True, True):
+        return refusal(406, "invalid_request", "Accept must allow application/json and text/event-stream.")
+    return None
+
+
+async def _body(receive: Receive, declared: list[bytes]) -> bytes | Response | None:
+    """Read the body up to the limit, whatever length was declared; None when the caller goes away meanwhile.
+
+    How long it may take is the transport's bound (`tool_server.http`), which ends the connection.
+    """
+    too_large = refusal(413, "invalid_request", f"The body is larger than {BODY_BYTES_MAX} bytes.")
+    if any(value.isdigit() and int(value[:20]) > BODY_BYTES_MAX for value in declared):
+        return too_large
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        part = message.get("body", b"")
+        size += len(part)
+        if size > BODY_BYTES_MAX:
+            return too_large
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Hand the body on as one message, then whatever comes after it: the caller's going away."""
+    given = False
+
+    async def replay() -> AsgiMessage:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _wait(response: Response, seconds: float) -> Response:
+    return _with(response, {"Retry-After": str(max(1, math.ceil(seconds)))})
+
+
+def _challenged(status: int, code: str, challenge: str) -> Response:
+    return _with(refusal(status, code), {"WWW-Authenticate": challenge})
+
+
+def _with(response: Response, headers: dict[str, str]) -> Response:
+    response.headers.update(headers)
+    return response

@@ -1,0 +1,83 @@
+"""HTTP/1.1 with an end to everything a caller may send: uvicorn's protocol, bounded in bytes and in time.
+
+Invariant: a request that is not complete after MESSAGE_SECONDS_MAX, a head above HEAD_BYTES_MAX, or a message above
+MESSAGE_BYTES_MAX (its sender was refused long before) ends its connection. uvicorn itself waits for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_BYTES_MAX = 64 * 1024
+MESSAGE_BYTES_MAX = 1024 * 1024  # four times the body limit: room for the answer to be read before the end
+MESSAGE_SECONDS_MAX = 20.0
+
+_HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class BoundedHttp(HttpToolsProtocol):
+    """One connection. `_open` is a message that has begun and not ended; `_head` that its head has not."""
+
+    _open = True  # a connection on which nothing is ever sent is bounded in the same way
+    _head = True
+    _bytes = 0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the clock of the first message."""
+        super().connection_made(transport)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, and count what belongs to a message that is still coming in."""
+        super().data_received(data)
+        if not self._open:
+            self._unwatch()
+            return
+        self._bytes += len(data)
+        if self._head and self._bytes > HEAD_BYTES_MAX:
+            self._end(_HEAD_TOO_LARGE)
+        elif self._bytes > MESSAGE_BYTES_MAX:
+            self._end(b"")
+        else:
+            self._watch()
+
+    def on_message_begin(self) -> None:
+        """Note that a message comes in."""
+        self._open = self._head = True
+        self._bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Note that its head is complete."""
+        self._head = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Note that it is complete."""
+        self._open = False
+        super().on_message_complete()
+
+    def _watch(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(MESSAGE_SECONDS_MAX, self._end, b"")
+
+    def _unwatch(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _end(self, answer: bytes) -> None:
+        transport: Any = self.transport
+        if not transport.is_closing():
+            if answer:
+                transport.write(answer)
+            transport.close()

@@ -1,0 +1,130 @@
+"""Whose signatures are trusted: the issuers' file and the JWK sets it names, as they stand on disk now.
+
+Invariant: fail closed. A file that is missing, broken, or holds one key that must not be trusted leaves no key at
+all, until it is mended; the server says so in its log and in `/readyz`. A removed key is refused from the next
+token on: the files' stamps are compared at every verification, so nothing is trusted longer than the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any
+
+import structlog
+from pydantic import Field, TypeAdapter, ValidationError
+
+from shared_contracts.base import Contract, Line
+from tool_server.errors import TrustError
+from tool_server.jwk import TrustedKey, trusted_key
+from tool_server.strict_json import NotJsonError, strict_json
+
+log = structlog.get_logger()
+
+_FILE_BYTES_MAX = 256 * 1024
+_KEYS_MAX = 64
+
+Stamp = tuple[int, int, int] | None  # modified (ns), size, inode; None where there is no file
+
+
+class TrustedIssuer(Contract):
+    """One row of the issuers' file; a relative path is relative to that file."""
+
+    issuer: Line
+    jwks_file: Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+_ISSUERS: TypeAdapter[list[TrustedIssuer]] = TypeAdapter(list[TrustedIssuer])
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The keys by `kid`, the issuers they belong to; `problem` is set, and both are empty, when nothing is trusted."""
+
+    keys: Mapping[str, TrustedKey]
+    issuers: tuple[str, ...]
+    problem: str | None
+
+
+class Keyring:
+    """Read once at the start, where a fault raises TrustError, then again whenever a file has changed."""
+
+    def __init__(self, issuers_file: Path) -> None:
+        self._file = issuers_file
+        self._stamps: dict[Path, Stamp] = {}
+        self._trust = self._read()
+
+    def trust(self) -> Trust:
+        """Give what is trusted now; costs one `stat` for each file."""
+        if any(_stamp(path) != stamp for path, stamp in self._stamps.items()):
+            self._trust = self._read_again()
+        return self._trust
+
+    def _read_again(self) -> Trust:
+        try:
+            trust = self._read()
+        except TrustError as error:
+            log.critical("keys_unusable", problem=str(error))
+            return Trust(MappingProxyType({}), (), str(error))
+        log.warning("keys_read_again", kids=sorted(trust.keys), issuers=list(trust.issuers))
+        return trust
+
+    def _read(self) -> Trust:
+        self._stamps = {}
+        issuers = self._issuers()
+        keys: dict[str, TrustedKey] = {}
+        for row in issuers:
+            for member in self._members(self._file.parent / row.jwks_file):
+                _add(keys, trusted_key(row.issuer, member))
+        if not keys:
+            raise TrustError(f"{self._file} leads to no key; without one every token is refused")
+        return Trust(MappingProxyType(keys), tuple(row.issuer for row in issuers), None)
+
+    def _issuers(self) -> list[TrustedIssuer]:
+        value = self._json(self._file)
+        try:
+            issuers = _ISSUERS.validate_python(value)
+        except ValidationError:
+            raise TrustError(f'{self._file} is not a list of {{"issuer": …, "jwks_file": …}}') from None
+        if len({row.issuer for row in issuers}) != len(issuers):
+            raise TrustError(f"{self._file} names an issuer twice")
+        return issuers
+
+    def _members(self, path: Path) -> list[Any]:
+        value = self._json(path)
+        members = value.get("keys") if isinstance(value, dict) else None
+        if not isinstance(members, list) or len(members) > _KEYS_MAX:
+            raise TrustError(f'{path} is not a JWK set ({{"keys": […]}}) of at most {_KEYS_MAX} keys')
+        return members
+
+    def _json(self, path: Path) -> Any:
+        self._stamps[path] = _stamp(path)  # before reading: a change in between is seen at the next look
+        try:
+            with path.open("rb") as file:
+                data = file.read(_FILE_BYTES_MAX + 1)
+        except OSError as error:
+            raise TrustError(f"{path} cannot be read: {error.strerror}") from None
+        if len(data) > _FILE_BYTES_MAX:
+            raise TrustError(f"{path} is larger than {_FILE_BYTES_MAX} bytes")
+        try:
+            return strict_json(data)
+        except NotJsonError as error:
+            raise TrustError(f"{path}: {error}") from None
+
+
+def _add(keys: dict[str, TrustedKey], key: TrustedKey) -> None:
+    if key.kid in keys:
+        raise TrustError(f"two keys have the kid {key.kid!r}; which one signed could not be told")
+    if any(key.raw == other.raw for other in keys.values()):
+        raise TrustError(f"key {key.kid!r} stands there under another kid; revoking one would leave the other")
+    keys[key.kid] = key
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,0 +1,139 @@
+"""The protocol's two questions, answered for both revisions: what is offered, and one call of it.
+
+Invariant: a tool's failure is a result with `isError` and a code, in `_meta` and as JSON text, and never has
+structured content; a handler's bug is `internal_error`, logged by its type and place, never a traceback to anybody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import mcp_types
+import structlog
+from mcp.server import Server, ServerRequestContext
+from mcp.server.caching import CacheHint
+from mcp.shared.exceptions import MCPError
+from starlette.requests import Request
+
+from shared_contracts.errors import ERROR_META, ERRORS, error_body
+from tool_server.answers import error_number
+from tool_server.call import Answer, Answered, Caller, Refused
+from tool_server.gate import CALLER
+from tool_server.log import exception_fields
+from tool_server.offer import OFFER, listed
+
+log = structlog.get_logger()
+
+Context = ServerRequestContext[Any, Any]
+_LIST_SECONDS = 5  # a removed tool is gone from every listing after this long
+_DISCOVER_SECONDS = 3600
+
+
+class DispatcherProtocol(Protocol):
+    """The inner half: everything between a verified caller and an answer. Entered once per process."""
+
+    async def __aenter__(self) -> Self:
+        """Open what calls need."""
+        ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool | None:
+        """Close it again, after the last call."""
+        ...
+
+    async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any] | None) -> Answer:
+        """Carry one call out, or refuse it."""
+        ...
+
+    async def disabled(self) -> frozenset[str]:
+        """Name the tools that an operator has removed."""
+        ...
+
+    async def ready(self) -> str | None:
+        """Give None, or why calls cannot be served now."""
+        ...
+
+
+def build_mcp_server(dispatcher: DispatcherProtocol) -> Server[Any]:
+    """Join the SDK's low-level server to the dispatcher."""
+    tools = {name: listed(tool) for name, tool in OFFER.items()}
+
+    async def on_list_tools(
+        _context: Context, _params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListToolsResult:
+        try:
+            disabled = await dispatcher.disabled()
+        except Exception as error:  # noqa: BLE001 - whatever the store raises, the caller learns a code and no more
+            log.error("listing_failed", **exception_fields(error))  # noqa: TRY400 - the text may quote data
+            raise MCPError(error_number(503), ERRORS["unavailable"].meaning, _body("unavailable")) from None
+        return mcp_types.ListToolsResult(tools=[tool for name, tool in tools.items() if name not in disabled])
+
+    async def on_call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
+        caller = _caller(context)
+        tool = OFFER.get(params.name)
+        if tool is None:
+            raise MCPError(mcp_types.INVALID_PARAMS, ERRORS["unknown_tool"].meaning, _body("unknown_tool"))
+        if tool.scope.value not in caller.scopes:  # the gate has answered this with a 403; there is no way around it
+            return result_of(Refused("scope_missing", f"The tool needs the scope {tool.scope.value}."))
+        return result_of(await _answer(dispatcher, caller, tool.name, params.arguments))
+
+    return Server(
+        "kessai-tools",
+        version=_release(),
+        on_list_tools=on_list_tools,
+        on_call_tool=on_call_tool,
+        get_tool_input_schema=lambda name: OFFER[name].input_schema if name in OFFER else None,
+        cache_hints={
+            "tools/list": CacheHint(ttl_ms=_LIST_SECONDS * 1000, scope="public"),
+            "server/discover": CacheHint(ttl_ms=_DISCOVER_SECONDS * 1000, scope="public"),
+        },
+    )
+
+
+async def _answer(
+    dispatcher: DispatcherProtocol, caller: Caller, name: str, arguments: Mapping[str, Any] | None
+) -> Answer:
+    try:
+        return await dispatcher.dispatch(caller, name, arguments)
+    except Exception as error:  # noqa: BLE001 - a bug in a handler is an answer with a code, never a broken connection
+        log.error("handler_failed", tool=name, jti=caller.claims.jti, **exception_fields(error))  # noqa: TRY400
+        return Refused("internal_error", ERRORS["internal_error"].meaning)
+
+
+def result_of(answer: Answer) -> mcp_types.CallToolResult:
+    """Put an answer into the wire's shape; the JSON text says the same as the structured part."""
+    match answer:
+        case Answered(result=result):
+            return mcp_types.CallToolResult(content=[_text(result)], structured_content=result, is_error=False)
+        case Refused(code=code, message=message, details=details):
+            body = error_body(code, message, details)
+            return mcp_types.CallToolResult(content=[_text({"error": body})], _meta={ERROR_META: body}, is_error=True)
+
+
+def _caller(context: Context) -> Caller:
+    """Who calls, as the gate has verified it for this very request; without the gate there is no call."""
+    request = context.request
+    caller = request.scope.get(CALLER) if isinstance(request, Request) else None
+    if not isinstance(caller, Caller):
+        raise MCPError(error_number(401), ERRORS["token_missing"].meaning, _body("token_missing"))
+    return caller
+
+
+def _release() -> str:
+    try:
+        return version("kessai")
+    except PackageNotFoundError:  # run from its source tree, not installed
+        return "unreleased"
+
+
+def _body(code: str) -> dict[str, Any]:
+    return error_body(code, ERRORS[code].meaning)
+
+
+def _text(value: dict[str, Any]) -> mcp_types.TextContent:
+    return mcp_types.TextContent(type="text", text=json.dumps(value, ensure_ascii=False, separators=(",", ":")))

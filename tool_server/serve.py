@@ -1,0 +1,119 @@
+"""Run the tool server in this process until it is told to stop; then finish what is in hand.
+
+Invariant: from the stop on, `/readyz` answers 503 and new calls are refused as never executed, while the calls in
+hand are carried to their end (at most DRAIN_SECONDS_MAX, above the longest tool's timeout); then the port is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+import uvicorn
+import uvloop
+from starlette.applications import Starlette
+
+from tool_server import log as logs
+from tool_server.app import build_app
+from tool_server.errors import AddressError, PortInUseError
+from tool_server.http import BoundedHttp
+from tool_server.life import Life
+from tool_server.mcp_server import DispatcherProtocol
+from tool_server.settings import Settings
+
+log = structlog.get_logger()
+
+DRAIN_SECONDS_MAX = 20
+KEEP_ALIVE_SECONDS = 75  # clients keep idle connections for less, so that they, not we, close first
+CONNECTIONS_MAX = 1000  # above it: 503
+_BACKLOG = 512
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without its own signal handlers, which would end the process by the signal after a clean stop."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to `run_server`."""
+        yield
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Listen at the address; raises PortInUseError or AddressError. Port 0 takes a free one."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise AddressError(f"{host}:{port} cannot be listened at: {error.strerror}") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUseError(host, port) from None
+        raise AddressError(f"{host}:{port} cannot be listened at: {error.strerror}") from None
+    return listener
+
+
+async def serve(app: Starlette, listener: socket.socket, stop: asyncio.Event) -> None:
+    """Serve the application on a bound socket until `stop` is set and what is in hand is done."""
+    life: Life = app.state.life
+    async with app.router.lifespan_context(app):
+        log.info("serving", address=listener.getsockname())
+        server = _Uvicorn(_config(app))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+        life.drain()
+        log.info("draining")
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS_MAX):
+                await life.idle()
+        except TimeoutError:
+            log.warning("drain_cut_short", seconds=DRAIN_SECONDS_MAX)
+        server.should_exit = True
+        stopping.cancel()
+        await serving
+    log.info("stopped")
+
+
+def _config(app: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=BoundedHttp,
+        ws="none",
+        lifespan="off",  # entered by `serve`, whose caller then sees what kept it from opening
+        log_config=None,
+        access_log=False,  # an address line can hold a token that somebody put into it
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=1,
+        limit_concurrency=CONNECTIONS_MAX,
+    )
+
+
+async def _serve_until_signalled(settings: Settings, dispatcher: DispatcherProtocol) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    app = build_app(settings, dispatcher)
+    with bind(settings.host, settings.port) as listener:
+        await serve(app, listener, stop)
+
+
+def run_server(settings: Settings, dispatcher: DispatcherProtocol) -> None:
+    """Serve in this process until SIGTERM or SIGINT; raises ToolServerError where it cannot start."""
+    logs.configure()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve_until_signalled(settings, dispatcher))

@@ -1,0 +1,118 @@
+"""The tool server's settings, read once; the only module of the package that reads the environment.
+
+Invariant: no secret and no permission has a default, and an unknown variable with our prefix is an error, so
+that a misspelt setting is never a silently unused one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from tool_server.errors import SettingsError
+
+PREFIX = "KESSAI_TOOLS_"
+S = TypeVar("S", bound=BaseSettings)
+
+_CONFIG = SettingsConfigDict(
+    env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True, env_ignore_empty=True
+)
+
+
+def _comma_list(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+def _canonical_resource(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or parts.netloc == "" or "@" in parts.netloc:
+        raise ValueError("must be an http or https address such as http://127.0.0.1:8801/mcp")
+    if parts.path.rstrip("/") == "" or parts.path.endswith("/"):
+        raise ValueError("must end in a path without a trailing slash, such as /mcp")
+    if parts.query or parts.fragment or value != value.strip():
+        raise ValueError("must have no query and no fragment: it is compared character by character")
+    return value
+
+
+CommaList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_list)]
+Resource = Annotated[str, AfterValidator(_canonical_resource)]
+PerSecond = Annotated[float, Field(gt=0, le=1_000_000)]
+
+
+class Settings(BaseSettings):
+    """What `kessai-tools serve` needs.
+
+    `resource` is the canonical URI of this server: every token's exact audience. Its host is always served;
+    `allowed_hosts` adds the other names that it is reached by, `allowed_origins` the browsers' origins.
+    Rates are calls per second and per replica.
+    """
+
+    model_config = _CONFIG
+
+    resource: Resource
+    issuers_file: Path
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8801
+    allowed_hosts: CommaList = ()
+    allowed_origins: CommaList = ()
+    rate_principal: PerSecond = 20.0
+    rate_tenant: PerSecond = 100.0
+
+    orders_dsn: SecretStr
+    policies_dsn: SecretStr
+    returns_dsn: SecretStr
+    notices_dsn: SecretStr
+
+    maildir: Path | None = None
+    smtp_host: str | None = None
+    smtp_port: Annotated[int, Field(ge=1, le=65535)] = 587
+    smtp_user: str | None = None
+    smtp_password_file: Path | None = None
+    smtp_tls: Literal["starttls", "implicit", "none"] = "starttls"
+    mail_from: str | None = None
+    mail_domain: str | None = None
+
+
+class OwnerSettings(BaseSettings):
+    """What the owner's commands need: `migrate`, `load`, `disable`, `enable`."""
+
+    model_config = _CONFIG
+
+    migrate_dsn: SecretStr
+    role_passwords: Path | None = None
+
+
+def _known() -> frozenset[str]:
+    return frozenset(f"{PREFIX}{name}".upper() for model in (Settings, OwnerSettings) for name in model.model_fields)
+
+
+def _unknown() -> list[str]:
+    known = _known()
+    return sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
+
+
+def _complaints(error: ValidationError) -> list[str]:
+    return [
+        f"{PREFIX}{'.'.join(str(part) for part in item['loc']).upper()}: {item['msg'].removeprefix('Value error, ')}"
+        for item in error.errors(include_input=False, include_url=False)
+    ]
+
+
+def load(model: type[S]) -> S:
+    """Read the settings from the environment; raises SettingsError, which names variables and never values."""
+    wrong = [f"{name}: no setting has this name" for name in _unknown()]
+    try:
+        settings = model()
+    except ValidationError as error:
+        wrong += _complaints(error)
+        raise SettingsError("; ".join(wrong)) from None
+    if wrong:
+        raise SettingsError("; ".join(wrong))
+    return settings
