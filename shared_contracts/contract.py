@@ -62,6 +62,13 @@ class Verification(StrEnum):
     READ_BACK = "read_back"
 
 
+class ContractSuite(StrEnum):
+    """`light` keeps the input schema and the error classes; `full` adds the tests of effects."""
+
+    FULL = "full"
+    LIGHT = "light"
+
+
 @dataclass(frozen=True, slots=True)
 class Equals:
     """A success predicate that can be printed: `field == "value"` of the result."""
@@ -104,6 +111,8 @@ class Tool:
     business_owner: str
     resource_argument: str = "order_id"
     proposed_arguments: tuple[str, ...] = ()  # every other argument is bound to the run's own resource
+    after: tuple[str, ...] = ()  # what must have been answered before; empty: the tool may come first
+    preconditions: tuple[str, ...] = ()  # what the server makes sure of before it acts
     side_effect: str = ""
     idempotency_key: str = ""
     idempotency_retention_days: int = 0
@@ -131,6 +140,19 @@ class Tool:
         return self.scope.value.split(":", 1)[0]
 
     @property
+    def contract_suite(self) -> ContractSuite:
+        """Tell which contract tests are a condition of release: for a write, all six."""
+        return ContractSuite.FULL if self.writes else ContractSuite.LIGHT
+
+    @property
+    def retryable(self) -> bool:
+        """Tell whether the same intention may ever be sent again; a write only where its effect can be looked up."""
+        if not self.writes:
+            return self.attempts_max > 1
+        resend = self.ambiguous_failure is Ambiguous.RECONCILE_THEN_RESEND_ONCE
+        return self.reconcile_with != "" and (self.attempts_max > 1 or resend)
+
+    @property
     def verification(self) -> Verification:
         """Tell how completion is verified."""
         return Verification.RESPONSE if self.verify is None else Verification.READ_BACK
@@ -156,20 +178,14 @@ class Tool:
 
 
 _NEEDED_BY_WRITES = (
-    "version", "targets", "timeout_seconds", "attempts_max", "owner", "business_owner", "side_effect",
-    "idempotency_key", "idempotency_retention_days", "reconcile_with", "ambiguous_failure", "success_when",
-    "external_id", "verify", "compensate_with", "compensate_within_hours", "forbidden_when", "evidence",
+    "version", "targets", "after", "preconditions", "timeout_seconds", "attempts_max", "owner", "business_owner",
+    "side_effect", "idempotency_key", "idempotency_retention_days", "reconcile_with", "ambiguous_failure",
+    "success_when", "external_id", "verify", "compensate_with", "compensate_within_hours", "forbidden_when", "evidence",
     "audit_items",
 )  # fmt: skip
 _NEEDED_BY_READS = (
-    "version",
-    "targets",
-    "timeout_seconds",
-    "attempts_max",
-    "owner",
-    "evidence",
-    "audit_items",
-)
+    "version", "targets", "preconditions", "timeout_seconds", "attempts_max", "owner", "evidence", "audit_items",
+)  # fmt: skip
 
 
 def blanks(tool: Tool) -> tuple[str, ...]:
