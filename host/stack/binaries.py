@@ -45,10 +45,10 @@ def find_binaries(chosen: Path | None, user: OsUser | None, copies: Path) -> Bin
     for name in NEEDED:
         if not (directory / name).is_file():
             raise _missing(f"there is no {name} in {directory}")
-    if not reaches(user, directory / "postgres"):
-        if chosen is not None:
-            raise _missing(f"the user that PostgreSQL runs as cannot run {directory / 'postgres'}")
-        directory = _copied(directory, copies)
+    if chosen is None:
+        directory = reachable_wheel(directory, user, copies)
+    elif not reaches(user, directory / "postgres"):
+        raise _missing(f"the user that PostgreSQL runs as cannot run {directory / 'postgres'}")
     return Binaries(directory, _major(directory / "postgres"))
 
 
@@ -60,8 +60,10 @@ def wheel_directory() -> Path:
     return Path(found.submodule_search_locations[0]) / INSTALLATION / "bin"
 
 
-def _copied(directory: Path, copies: Path) -> Path:
-    """For root with an environment under a private home: 40 MB, once per version of the wheel."""
+def reachable_wheel(directory: Path, user: OsUser | None, copies: Path) -> Path:
+    """Itself, or for root with an environment in a private place a copy: 40 MB, once per version of the wheel."""
+    if reaches(user, directory / "postgres"):
+        return directory
     package = directory.parent.parent
     wanted = copies / f"{WHEEL}-{importlib.metadata.version(WHEEL)}"
     if not wanted.exists():

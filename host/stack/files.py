@@ -15,6 +15,7 @@ from typing import Any
 from host.stack.errors import StackError, StackProblem
 
 SECRET_MODE = 0o600
+SECRET_BYTES_MAX = 1_000_000
 PUBLIC_MODE = 0o644
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -56,12 +57,14 @@ def read_secret(path: Path) -> str:
             f"The secret file {path} cannot be opened: {error.strerror}.",
             "It must be a plain file (no link) that belongs to the user who runs this.",
         ) from error
-    with os.fdopen(descriptor, encoding="utf-8") as file:
-        _refuse_exposed(path, os.fstat(file.fileno()))
-        try:
-            return file.read()
-        except UnicodeDecodeError as error:
-            raise malformed(path, "it is no text") from error
+    try:
+        _refuse_exposed(path, os.fstat(descriptor))  # of what is open, whatever the name leads to by now
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(SECRET_BYTES_MAX).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise malformed(path, "it is no text") from error
+    finally:
+        os.close(descriptor)
 
 
 def malformed(path: Path, why: str) -> StackError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -19,8 +20,18 @@ from host.stack.postmaster import system_identifier
 
 ADMIN = "postgres"
 POLL_SECONDS = 0.02
-SILENT_SECONDS_MAX = 60.0  # alive, but nothing listens yet
-RECOVERY_SECONDS_MAX = 900.0  # what was written since the last checkpoint is read again: at most some GB
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a living process may be silent, and how long it may say that it is starting up."""
+
+    silent_seconds: float
+    recovering_seconds: float
+
+
+# Recovery reads again what was written since the last checkpoint, which is at most some GB.
+PATIENCE = Patience(silent_seconds=60.0, recovering_seconds=900.0)
 
 
 class NotServingError(Exception):
@@ -31,7 +42,7 @@ class ForeignServerError(Exception):
     """Something answers there, and it is another cluster than ours."""
 
 
-async def wait_ready(process: Identity, directory: Path, port: int) -> None:
+async def wait_ready(process: Identity, directory: Path, port: int, patience: Patience = PATIENCE) -> None:
     """Return when the server takes connections; `NotServingError` says why it never will."""
     target = make_conninfo(host=str(directory), port=port, dbname="postgres", user=ADMIN, connect_timeout=5)
     began = time.monotonic()
@@ -42,7 +53,7 @@ async def wait_ready(process: Identity, directory: Path, port: int) -> None:
         waited = time.monotonic() - began
         if not process.alive():
             raise NotServingError("it ended while it started")
-        if waited > (RECOVERY_SECONDS_MAX if answer == Ping.REJECT else SILENT_SECONDS_MAX):
+        if waited > (patience.recovering_seconds if answer == Ping.REJECT else patience.silent_seconds):
             raise NotServingError(f"it is not ready after {waited:.0f} s")
         await asyncio.sleep(POLL_SECONDS)
 

@@ -79,9 +79,7 @@ def create_database(template: str | None = None, owner: str | None = None) -> st
                 sql.Identifier(name), source, sql.Identifier(ADMIN if owner is None else owner)
             )
         )
-        admin.execute(
-            sql.SQL("REVOKE CONNECT, TEMPORARY ON DATABASE {} FROM PUBLIC").format(sql.Identifier(name))
-        )
+        admin.execute(sql.SQL("REVOKE CONNECT, TEMPORARY ON DATABASE {} FROM PUBLIC").format(sql.Identifier(name)))
     return dsn_of(name)
 
 
