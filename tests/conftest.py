@@ -1,0 +1,35 @@
+"""Options for files that are not part of the repository; a test that needs one is deselected without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+FILES = {
+    "wycheproof": "a directory of Wycheproof's JWS vectors (json_web_signature_test.json and others)",
+    "retail": "a JSON file of a retail shop's orders and return requests",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    for name, what in FILES.items():
+        parser.addoption(f"--{name}", metavar="PATH", type=Path, default=None, help=f"run the tests that read {what}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    absent = {name for name in FILES if config.getoption(name) is None}
+    unwanted = [item for item in items if absent & set(getattr(item, "fixturenames", ()))]
+    if unwanted:
+        config.hook.pytest_deselected(items=unwanted)
+        items[:] = [item for item in items if item not in unwanted]
+
+
+@pytest.fixture
+def wycheproof(request: pytest.FixtureRequest) -> Path:
+    return Path(request.config.getoption("wycheproof"))
+
+
+@pytest.fixture
+def retail(request: pytest.FixtureRequest) -> Path:
+    return Path(request.config.getoption("retail"))

@@ -20,13 +20,17 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call whose tool, schema and token binding hold; handlers see nothing else."""
+    """A call whose tool, schema and token binding hold; handlers see nothing else.
+
+    `started` is the process's performance counter when the call came in, in seconds.
+    """
 
     caller: Caller
     details: CallDetails
     tool: Tool
     arguments: dict[str, Any]
     arguments_sha256: str
+    started: float
 
 
 @dataclass(frozen=True, slots=True)

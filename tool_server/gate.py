@@ -83,6 +83,7 @@ class Gate:
     def _admit(self, head: dict[str, list[bytes]]) -> Caller | Response:
         credentials = head.get("authorization", [])
         if not credentials:
+            log.info("refused", code="token_missing")
             return _challenged(401, "token_missing", self._parts.challenges.missing())
         bearer = _BEARER.fullmatch(credentials[0])
         if bearer is None or len(credentials) > 1:

@@ -21,6 +21,7 @@ _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-leng
 class BoundedHttp(HttpToolsProtocol):
     """One connection. `_open` is a message that has begun and not ended; `_head` that its head has not."""
 
+    seconds_max = MESSAGE_SECONDS_MAX
     _open = True  # a connection on which nothing is ever sent is bounded in the same way
     _head = True
     _bytes = 0
@@ -68,7 +69,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _watch(self) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(MESSAGE_SECONDS_MAX, self._end, b"")
+            self._deadline = self.loop.call_later(self.seconds_max, self._end, b"")
 
     def _unwatch(self) -> None:
         if self._deadline is not None:

@@ -23,7 +23,7 @@ from tool_server.jwk import KINDS, TrustedKey
 from tool_server.strict_json import NotJsonError, strict_json
 
 TOKEN_CHARACTERS_MAX = 8192  # an honest token has about a thousand
-_COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]+", re.ASCII)
+_COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*", re.ASCII)
 _HEADER_MEMBERS = frozenset({"alg", "kid", "typ"})
 _PYJWS = PyJWS(algorithms=tuple(KINDS), options={"verify_signature": True, "enforce_minimum_key_length": True})
 

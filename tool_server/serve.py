@@ -63,12 +63,14 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def serve(app: Starlette, listener: socket.socket, stop: asyncio.Event) -> None:
+async def serve(
+    app: Starlette, listener: socket.socket, stop: asyncio.Event, http: type[BoundedHttp] = BoundedHttp
+) -> None:
     """Serve the application on a bound socket until `stop` is set and what is in hand is done."""
     life: Life = app.state.life
     async with app.router.lifespan_context(app):
         log.info("serving", address=listener.getsockname())
-        server = _Uvicorn(_config(app))
+        server = _Uvicorn(_config(app, http))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -85,10 +87,10 @@ async def serve(app: Starlette, listener: socket.socket, stop: asyncio.Event) ->
     log.info("stopped")
 
 
-def _config(app: Starlette) -> uvicorn.Config:
+def _config(app: Starlette, http: type[BoundedHttp]) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=BoundedHttp,
+        http=http,
         ws="none",
         lifespan="off",  # entered by `serve`, whose caller then sees what kept it from opening
         log_config=None,
