@@ -120,6 +120,8 @@ class Tool:
     reconcile_with: str = ""
     ambiguous_failure: Ambiguous | None = None
     success_when: Equals | None = None
+    pending_values: tuple[str, ...] = ()  # accepted, not done: asked again until it is
+    doubtful_values: tuple[str, ...] = ()  # nobody can tell: never sent again by itself
     external_id: str = ""
     verify: ReadBack | None = None
     compensate_with: str = ""
@@ -175,6 +177,14 @@ class Tool:
     def succeeded(self, result: Mapping[str, Any]) -> bool:
         """Tell whether a well-formed answer is a success; an accepted request is not."""
         return self.success_when is None or self.success_when.holds(result)
+
+    def pending(self, result: Mapping[str, Any]) -> bool:
+        """Tell whether the request was accepted and is not done."""
+        return self.success_when is not None and result.get(self.success_when.field) in self.pending_values
+
+    def doubtful(self, result: Mapping[str, Any]) -> bool:
+        """Tell whether the answer itself says that nobody knows."""
+        return self.success_when is not None and result.get(self.success_when.field) in self.doubtful_values
 
 
 _NEEDED_BY_WRITES = (

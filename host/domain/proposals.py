@@ -81,6 +81,5 @@ class Planner(Protocol):
 
     deterministic: bool
 
-    async def decide(
-        self, state: PlannerView, tools: tuple[ToolDefinition, ...]
-    ) -> PlannerDecision | PlannerFault: ...
+    async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> PlannerDecision | PlannerFault:
+        """Give one proposal for the state, or say what was wrong with the vendor's output."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from shared_contracts.errors import ERRORS, Category
+
 
 class Handover(StrEnum):
     """The five classes; the most frequent is what to improve first."""
@@ -49,6 +51,17 @@ HANDOVER: dict[str, Handover] = {
     "protocol": _H.EXTERNAL_FAULT,
     "contract_broken": _H.EXTERNAL_FAULT,
 }
+
+
+_BY_CATEGORY: dict[Category, Handover] = {
+    Category.CONTRACT: _H.UNDECIDED,
+    Category.AUTHORIZATION: _H.PERMISSION,
+    Category.BUSINESS: _H.RULE_EXCEPTION,
+    Category.TRANSIENT: _H.EXTERNAL_FAULT,
+    Category.PROTOCOL: _H.EXTERNAL_FAULT,
+    Category.UNKNOWN_EFFECT: _H.EXTERNAL_FAULT,
+}
+HANDOVER |= {code: _BY_CATEGORY[row.category] for code, row in ERRORS.items() if code not in HANDOVER}
 
 
 def handover_class(reason: str) -> Handover:

@@ -167,6 +167,11 @@ class State:
         others = tuple(one for one in self.evidence.calls if one.step != call.step)
         return replace(self, proposal=call, evidence=replace(self.evidence, calls=(*others, call)))
 
+    def after(self, version: int, fence: int, active_ms: int, entered_active_ms: int) -> State:
+        """Take over what a commit made of the row."""
+        control = replace(self.control, active_ms=active_ms, entered_active_ms=entered_active_ms)
+        return replace(self, control=control, trace=replace(self.trace, version=version, fence=fence))
+
     def with_effect(self, effect: Effect) -> State:
         """Put the effect in its place."""
         others = tuple(e for e in self.evidence.effects if (e.step, e.attempt) != (effect.step, effect.attempt))

@@ -45,13 +45,26 @@ class Step:
         self._refusals: list[dict[str, Any]] = []
         self._writes: dict[str, Any] = {}
         self._audit: list[dict[str, Any]] = []
+        self.before_dispatch: Step | None = None  # what to write instead, where a stop forbids the intent
+
+    def fork(self) -> Step:
+        """Copy the step as it is now; the copies write independently."""
+        copied = Step(self.state, self.workflow, self._ids, claim=self.claim)
+        copied._moves = list(self._moves)
+        copied._calls_updated = {step: dict(update) for step, update in self._calls_updated.items()}
+        copied._attempts_closed = list(self._attempts_closed)
+        copied._decisions = list(self._decisions)
+        copied._refusals = list(self._refusals)
+        copied._writes = {name: dict(write) for name, write in self._writes.items()}
+        copied._audit = list(self._audit)
+        return copied
 
     # -- moves of the two machines ------------------------------------------------------------------------------
 
     def go(self, edge: Edge, reason: str = "", evidence: Iterable[str] = ()) -> None:
         """Move the control machine; the business state stays."""
         event = PLAIN[edge]
-        self._move(edge, self.state.task.state, event, Actor.ENGINE, reason if reason else event, evidence)
+        self._move(edge, self.state.task.state, event, Actor.ENGINE, reason or event, evidence)
 
     def business(
         self, event: str, edge: Edge, reason: str, actor: Actor = Actor.ENGINE, evidence: Iterable[str] = ()

@@ -16,7 +16,7 @@ class StoreError(Exception):
 
     def __init__(self, detail: str = "") -> None:
         """The docstring is the default message."""
-        super().__init__(detail if detail else (self.__doc__ or ""))
+        super().__init__(detail or (self.__doc__ or ""))
 
 
 class StaleWorkflowError(StoreError):

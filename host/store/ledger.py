@@ -122,3 +122,16 @@ async def queue(connection: AsyncConnection[Any]) -> Queue:
     await cursor.execute(_SQL["queue"])
     row = await cursor.fetchone()
     return row if row is not None else Queue(0, 0.0)
+
+
+async def due(connection: AsyncConnection[Any], most: int) -> list[UUID]:
+    """List due workflows that no pending wake-up will bring, oldest first."""
+    cursor = await connection.execute(_SQL["due"], {"most": most})
+    return [row[0] async for row in cursor]
+
+
+async def lock_sweep(connection: AsyncConnection[Any]) -> bool:
+    """Take the sweep for this transaction; False where another process has it."""
+    cursor = await connection.execute(_SQL["lock_sweep"])
+    row = await cursor.fetchone()
+    return row is not None and row[0] is True

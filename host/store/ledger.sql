@@ -38,4 +38,18 @@ SELECT DISTINCT kind, release FROM workflow
 -- name: queue
 -- What could go on now and has no worker (a stop takes nobody's place), and how long the oldest has waited.
 SELECT count(*) AS waiting, coalesce(extract(epoch FROM clock_now() - min(wake_at)), 0)::float8 AS oldest_seconds
-  FROM workflow WHERE wake_at <= clock_now() AND lease_owner IS NULL
+  FROM workflow WHERE wake_at <= clock_now() AND lease_owner IS NULL AND wake_reason <> 'stopped'
+
+-- name: due
+-- Work that is due and that no pending wake-up will bring: timers, and drivers that died. Bounded, oldest first.
+-- A job in hand is no excuse: its worker may be dead, and a doubled wake-up costs one read.
+SELECT w.workflow_id
+  FROM (SELECT workflow_id, wake_at AS due_at FROM workflow WHERE wake_at <= clock_now()
+        UNION ALL
+        SELECT workflow_id, lease_until FROM workflow WHERE lease_owner IS NOT NULL AND lease_until <= clock_now()) w
+ WHERE NOT EXISTS (SELECT FROM procrastinate_jobs j
+                    WHERE j.status = 'todo' AND j.args ->> 'workflow_id' = w.workflow_id::text)
+ ORDER BY w.due_at LIMIT %(most)s
+
+-- name: lock_sweep
+SELECT pg_try_advisory_xact_lock(118058463519595)

@@ -78,7 +78,7 @@ def _apply(connection: psycopg.Connection[Any]) -> tuple[str, ...]:
     if unknown := set(done) - {file.name for file in files} - {"procrastinate"}:
         raise NewerSchemaError(f"the database knows {sorted(unknown)}, which this program does not")
     if "procrastinate" not in done:
-        connection.execute(cast(LiteralString, SchemaManager.get_schema()))
+        connection.execute(SchemaManager.get_schema())
         connection.execute("INSERT INTO schema_version (name, sha256) VALUES ('procrastinate', '-')")
     applied = []
     for file in files:
@@ -86,7 +86,7 @@ def _apply(connection: psycopg.Connection[Any]) -> tuple[str, ...]:
             if done[file.name] != file.sha256:
                 raise NewerSchemaError(f"{file.name} was applied with another content")
             continue
-        connection.execute(cast(LiteralString, file.text))
+        connection.execute(file.text)
         connection.execute("INSERT INTO schema_version (name, sha256) VALUES (%s, %s)", (file.name, file.sha256))
         applied.append(file.name)
     return tuple(applied)

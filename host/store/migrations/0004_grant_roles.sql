@@ -17,5 +17,12 @@ GRANT EXECUTE ON FUNCTION clock_now() TO host_auditor;
 GRANT SELECT, INSERT, UPDATE, DELETE ON procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers,
     procrastinate_workers TO host_rt;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO host_rt;
+DO $$
+DECLARE f regprocedure;
+BEGIN
+    FOR f IN SELECT oid::regprocedure FROM pg_proc WHERE proname LIKE 'procrastinate\_%' LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO host_rt', f);
+    END LOOP;
+END $$;
 CREATE INDEX procrastinate_job_workflow ON procrastinate_jobs ((args ->> 'workflow_id'))
-    WHERE status IN ('todo', 'doing');
+    WHERE status = 'todo';

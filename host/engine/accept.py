@@ -1,0 +1,146 @@
+"""Take a case in: read it against its kind's closed model, and make one workflow of one request.
+
+The same request again gives the same workflow and calls nothing; another body under the same request is a conflict.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+
+from host.domain.principals import Principal
+from host.domain.workflow import Workflow
+from host.engine.parts import Kind, Parts, new_id
+from host.engine.wake import Wake
+from host.store import ledger
+from shared_contracts.base import dump, parse
+from shared_contracts.digest import NotCanonicalError, canonical_json, digest
+
+CASE_BYTES_MAX = 64 * 1024  # fifteen times the longest message that a case may carry
+
+
+class CaseError(Exception):
+    """The case cannot be taken in; the message says what is wrong, where, and what to do."""
+
+
+class RequestConflictError(Exception):
+    """The request id is taken by a case with another body."""
+
+    def __init__(self, request_id: str, workflow_id: UUID) -> None:
+        """Name the workflow that holds the request id."""
+        super().__init__(
+            f"request {request_id} belongs to workflow {workflow_id}, whose case is another; use a new request_id"
+        )
+        self.request_id, self.workflow_id = request_id, workflow_id
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The workflow of a case, and whether it was new."""
+
+    workflow_id: UUID
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """The data versions that a workflow is pinned to when it begins."""
+
+    order_snapshot: str
+    policy: str
+    authz: str
+
+
+def read_document(raw: bytes) -> dict[str, Any]:
+    """Decode a case file; raises CaseError with what, where and what to do."""
+    if len(raw) > CASE_BYTES_MAX:
+        raise CaseError(f"the case has {len(raw)} bytes; at most {CASE_BYTES_MAX} are taken in")
+    try:
+        document = json.loads(raw.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        canonical_json(document)
+    except UnicodeDecodeError as error:
+        raise CaseError(f"the case is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise CaseError(f"the case is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    except RecursionError as error:
+        raise CaseError("the case is nested too deeply; a case is a flat object with a list of lines") from error
+    except NotCanonicalError as error:
+        raise CaseError(f"the case holds a value that cannot be kept: {error}") from error
+    if not isinstance(document, dict):
+        raise CaseError("the case is not a JSON object; see examples/returns/normal.json")
+    return document
+
+
+def _no_constant(name: str) -> None:
+    raise CaseError(f"{name} is no JSON number; amounts and quantities are integers")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise CaseError(f"the member {twice!r} stands twice; keep one")
+    return dict(pairs)
+
+
+def read_case(document: Mapping[str, Any], workflows: Mapping[str, Workflow]) -> tuple[Workflow, BaseModel]:
+    """Read a document into its kind's model; raises CaseError."""
+    kind = document.get("kind")
+    workflow = workflows.get(kind) if isinstance(kind, str) else None
+    if workflow is None:
+        raise CaseError(f"kind {kind!r} is unknown; the kinds are: {', '.join(sorted(workflows))}")
+    try:
+        return workflow, parse(workflow.case, document)
+    except ValidationError as error:
+        raise CaseError(_explained(error)) from error
+
+
+def _explained(error: ValidationError) -> str:
+    lines = (
+        f"{'.'.join(map(str, problem['loc'])) or 'the case'}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_input=False, include_context=False)[:10]
+    )
+    return "the case does not fit its kind: " + "; ".join(lines)
+
+
+async def accept(
+    parts: Parts, kind: Kind, case: BaseModel, principal: Principal, pins: Pins, as_of: datetime | None, wake: Wake
+) -> Taken:
+    """Take a case in, with the wake-up that brings it to a worker, in one transaction.
+
+    Raises RequestConflictError, StoppedError.
+    """
+    workflow, body = kind.workflow, dump(case)
+    request_id = body.pop("request_id", None)
+    identity = digest(body)
+    body_sha256 = digest({"case": body, "principal": principal.name})
+    requested_at = as_of if as_of is not None else getattr(case, "requested_at", None)
+    row = {
+        "workflow_id": str(new_id()),
+        "tenant_id": principal.tenant_id,
+        "kind": workflow.kind,
+        "release": workflow.release,
+        "request_id": identity if request_id is None else request_id,
+        "body_sha256": body_sha256,
+        "principal": principal.name,
+        "customer": workflow.customer(body),
+        "resource": workflow.resource(body),
+        "case_body": body,
+        "requested_at": None if requested_at is None else requested_at.isoformat(),
+        "order_snapshot": pins.order_snapshot,
+        "policy": pins.policy,
+        "authz": pins.authz,
+    }
+    async with parts.pool.connection() as connection, connection.transaction():
+        accepted = await ledger.accept_case(connection, row)
+        if accepted.created:
+            await wake(connection, accepted.workflow_id)
+    if accepted.body_sha256 != body_sha256:
+        raise RequestConflictError(str(row["request_id"]), accepted.workflow_id)
+    return Taken(accepted.workflow_id, accepted.created)

@@ -1,0 +1,109 @@
+"""Authorise a call: gather the facts as they are now and ask the rules. The same for a proposal and a stored call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from host.domain.authorization import Decision, Facts, decide, effective_tools
+from host.domain.control import Execution
+from host.domain.principals import Principal
+from host.domain.state import State
+from host.domain.workflow import Workflow
+from host.engine.parts import Parts
+from shared_contracts.contract import Tool, offerable
+from shared_contracts.digest import NotCanonicalError, action_fingerprint, canonical_json
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A call to be judged; `step` is its own step where it is stored already."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    step: int | None
+
+
+def authorise(
+    parts: Parts, workflow: Workflow, state: State, proposed: Proposed, active_ms: float
+) -> tuple[Facts, Decision]:
+    """Judge a call against the state as it is, not as it was when the tool was offered."""
+    facts = _facts(parts, workflow, state, proposed, active_ms)
+    return facts, decide(facts)
+
+
+def offered(parts: Parts, workflow: Workflow, state: State) -> frozenset[str]:
+    """Name the tools that a planner may be shown: every factor can remove one, an empty one removes all."""
+    principal = principal_of(parts, state)
+    if principal is None:
+        return frozenset()
+    stops = state.control
+    complete = {name: tool for name, tool in parts.registry.items() if offerable(tool)}
+    return effective_tools(
+        principal.tools,
+        frozenset(name for name, tool in complete.items() if tool.scope in principal.scopes),
+        frozenset(workflow.tools.get(state.task.state, ())),
+        frozenset(n for n, t in complete.items() if not (stops.reads_stopped or (t.writes and stops.updates_stopped))),
+        parts.tools.available(),
+    )
+
+
+def principal_of(parts: Parts, state: State) -> Principal | None:
+    """Find the requester as the authorization set has it today."""
+    return parts.authorization.by_name().get(state.task.principal)
+
+
+def _facts(parts: Parts, workflow: Workflow, state: State, proposed: Proposed, active_ms: float) -> Facts:
+    tool = parts.registry.get(proposed.name)
+    principal = principal_of(parts, state)
+    bindings = workflow.bindings(state.task.case, state.evidence.seen())
+    limits = workflow.limits
+    return Facts(
+        tool_name=proposed.name,
+        tool_known=tool is not None and offerable(tool),
+        writes=tool is not None and tool.writes,
+        updates_stopped=state.control.updates_stopped,
+        reads_stopped=state.control.reads_stopped,
+        in_catalogue=principal is not None and proposed.name in principal.tools,
+        in_state=proposed.name in workflow.tools.get(state.task.state, ()),
+        available=proposed.name in parts.tools.available(),
+        same_tenant=principal is not None and principal.tenant_id == state.task.tenant_id,
+        on_resource=tool is not None and proposed.arguments.get(tool.resource_argument) == state.task.resource,
+        bound_arguments_hold=tool is not None and _bound(tool, proposed.arguments, bindings),
+        scope_held=tool is not None and principal is not None and tool.scope in principal.scopes,
+        budget_left=(
+            state.calls_made() < limits.calls
+            and state.calls_made_of(proposed.name) < limits.calls_per_tool
+            and active_ms < limits.active_seconds * 1000
+        ),
+        repeated=_repeats(state, proposed) >= limits.repeats,
+        needs_approval=workflow.needs_approval(proposed.name, state.evidence.seen(), state.task.case),
+        approved=False,
+    )
+
+
+def _bound(tool: Tool, arguments: Mapping[str, Any], bindings: Mapping[str, Any]) -> bool:
+    """Hold every argument that is not the planner's to choose against the run's own value; no value, no match."""
+    bound = (name for name in tool.arguments.model_fields if name not in tool.proposed_arguments)
+    return all(name in bindings and _same(arguments.get(name), bindings[name]) for name in bound)
+
+
+def _same(left: Any, right: Any) -> bool:
+    try:
+        return canonical_json(left) == canonical_json(right)
+    except NotCanonicalError:
+        return False
+
+
+def _repeats(state: State, proposed: Proposed) -> int:
+    """Count how often this very action has succeeded; attempts of one call and cut-off calls are no repeats."""
+    try:
+        fingerprint = action_fingerprint(proposed.name, proposed.arguments)
+    except NotCanonicalError:
+        return 0
+    succeeded = {Execution.SUCCEEDED, Execution.VERIFIED}
+    return sum(
+        call.fingerprint == fingerprint and call.execution in succeeded and call.step != proposed.step
+        for call in state.evidence.calls
+    )

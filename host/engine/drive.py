@@ -1,0 +1,272 @@
+"""One driver on one workflow, from the claim to a wait or an end.
+
+    load → settle what is under way → [ propose → authorise → COMMIT → act → observe → verify → ]* → wait or end
+
+Exactly one commit stands between two interactions with the outside world: it records what came back *and* what
+is tried next. No transaction is open while the planner or a tool works. A SIGKILL anywhere leaves a row from which
+the same step continues: a read is read again; a write is looked up by its key first. The row decides who drives:
+the first commit takes a lease and a new fence, a commit of a stale driver finds no row and writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import TypeVar
+from uuid import UUID
+
+from host.domain.control import (
+    CUT_OFF as CUT_OFF_EDGE,
+)
+from host.domain.control import (
+    ENDS,
+    STARTED,
+    WAITED,
+    Actor,
+    Control,
+    Execution,
+)
+from host.domain.outcome import Rejected, Success, Unknown
+from host.domain.state import State, from_row
+from host.domain.step import Step
+from host.engine.parts import Kind, Parts, new_jti
+from host.engine.propose import ask_planner, redispatch
+from host.engine.reconcile import looked_up
+from host.engine.send import send
+from host.engine.settle import CUT_OFF, answered, in_doubt, rejected, review
+from host.engine.verify import read_arguments, verified
+from host.engine.wait import STOP_RECHECK_SECONDS, Wait
+from host.store import ledger
+from host.store.errors import StaleWorkflowError, StoppedError, UnsettledElsewhereError
+from shared_contracts.contract import Tool
+from shared_contracts.errors import Category
+
+T = TypeVar("T")
+QUEUE_MAX = 200  # above either, a retry would only make a bad hour worse
+OLDEST_SECONDS_MAX = 15 * 60.0
+
+
+class UnknownWorkflowError(Exception):
+    """There is no workflow with this id."""
+
+
+async def drive(parts: Parts, workflow_id: UUID) -> State:
+    """Drive a workflow as far as it goes now; give where it stands. A lost race reloads, another's lease ends it."""
+    while True:
+        state = await load(parts, workflow_id)
+        if state.control.leased or not _runnable(state):
+            return state
+        with suppress(StaleWorkflowError):
+            return await _Driver(parts, state).run()
+
+
+async def load(parts: Parts, workflow_id: UUID) -> State:
+    """Read a workflow; raises UnknownWorkflowError."""
+    async with parts.pool.connection() as connection:
+        row = await ledger.load(connection, workflow_id)
+    if row is None:
+        raise UnknownWorkflowError(str(workflow_id))
+    return from_row(row)
+
+
+def _runnable(state: State) -> bool:
+    waits_for_person = state.proposal is not None and state.proposal.execution is Execution.WAITING_FOR_APPROVAL
+    return state.control.control not in ENDS and not state.control.asleep and not waits_for_person
+
+
+class _Driver:
+    def __init__(self, parts: Parts, state: State) -> None:
+        self.parts = parts
+        self.kind: Kind = parts.kinds[state.task.kind, state.task.release]
+        self.state = state
+        self.committed = time.monotonic()
+
+    async def run(self) -> State:
+        step = self._step(claim=True)
+        wait = await self._resume(step)
+        while True:
+            step = self.open_step
+            if wait is None and step.state.control.control not in ENDS:
+                wait = await self._next_call(step)
+                step = self.open_step
+            ended = step.state.control.control in ENDS
+            wait = await self._commit(step, Wait("ended", None) if ended else wait)
+            if wait is not None:
+                return self.state
+            wait = await self._perform()
+
+    # -- the commits --------------------------------------------------------------------------------------------
+
+    def _step(self, *, claim: bool = False) -> Step:
+        self.open_step = Step(self.state, self.kind.workflow, self.kind.moves, claim=claim)
+        return self.open_step
+
+    async def _commit(self, step: Step, wait: Wait | None) -> Wait | None:
+        """Write the step; where a stop or another's doubt forbids its intent, write what is true without it."""
+        try:
+            await self._write(step, wait)
+        except (StoppedError, UnsettledElsewhereError) as error:
+            instead = step.before_dispatch
+            if instead is None:
+                raise
+            if isinstance(error, StoppedError):
+                wait = Wait("stopped", STOP_RECHECK_SECONDS)
+            else:
+                review(instead, "unknown_effect", "unsettled_elsewhere")
+                wait = Wait("ended", None)
+            await self._write(instead, wait)
+        return wait
+
+    async def _write(self, step: Step, wait: Wait | None) -> None:
+        letting_go = None if wait is None else (wait.reason, wait.after_seconds)
+        payload = step.payload(self.parts.owner, self.parts.lease_seconds, letting_go)
+        trace = self.state.trace
+        async with self.parts.pool.connection() as connection:
+            done = await ledger.commit_step(
+                connection, step.state.task.workflow_id, trace.version, trace.fence, payload
+            )
+        self.committed = time.monotonic()
+        self.state = step.state.after(done.version, done.fence, done.active_ms, done.entered_active_ms)
+
+    # -- between the commits ------------------------------------------------------------------------------------
+
+    def _active_ms(self) -> float:
+        """Time at work: as of the last commit, by the database's clock, and since then by ours."""
+        return self.state.control.active_ms + (time.monotonic() - self.committed) * 1000
+
+    async def _next_call(self, step: Step) -> Wait | None:
+        """Bring the workflow to a dispatched call, a wait or an end."""
+        while step.state.control.control in {Control.PLANNING, Control.TOOL_PROPOSED}:
+            if step.state.control.control is Control.TOOL_PROPOSED:
+                return redispatch(self.parts, step, self._active_ms())
+            if step.dirty and not self.parts.planner.deterministic:
+                await self._commit(step, None)
+                step = self._step()
+            wait = await self._holding(ask_planner(self.parts, step, self._active_ms()))
+            if wait is not None:
+                return wait
+        return None
+
+    async def _resume(self, step: Step) -> Wait | None:
+        """Go on from wherever the last driver, a timer or a person left the row."""
+        call, control = step.state.proposal, step.state.control.control
+        match control:
+            case Control.CREATED:
+                step.go(STARTED)
+            case Control.TOOL_PROPOSED if step.state.task.state == self.kind.workflow.retry_state:
+                step.business("due", WAITED, "due", Actor.TIMER)
+            case Control.TOOL_RUNNING | Control.OBSERVING if call is not None:
+                return await self._recover(step, self.parts.registry[call.tool], control)
+            case _:
+                pass
+        return None
+
+    async def _recover(self, step: Step, tool: Tool, control: Control) -> Wait | None:
+        """A request was under way, or is due again: read once more, look up, or verify."""
+        call = step.state.proposal
+        if call is not None and call.under_way() is not None:
+            step.recovered()
+            step.close_attempt("cut_off", CUT_OFF)
+        exhausted = step.state.control.recoveries > self.kind.workflow.limits.recoveries
+        if control is Control.OBSERVING and tool.verify is not None:
+            if exhausted:
+                return review(step, "unknown_effect", "unverified_effect")
+            step.open_attempt("verification", tool.verify.tool, new_jti())
+        elif tool.writes:
+            if exhausted:
+                return review(step, "unknown_effect", "unknown_effect")
+            step.settle_call(Execution.UNKNOWN)
+            step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
+        else:
+            step.settle_call(Execution.FAILED, error=CUT_OFF)
+            step.go(CUT_OFF_EDGE)
+            return review(step, "attempts_exhausted", "recoveries_exhausted") if exhausted else None
+        await self._commit(step, None)
+        return await self._perform()
+
+    async def _perform(self) -> Wait | None:
+        """Make the request that the last commit recorded, and begin the step that records its answer."""
+        call = self.state.proposal
+        under_way = None if call is None else call.under_way()
+        if call is None or under_way is None:
+            raise AssertionError("the last commit recorded no request")
+        tool = self.parts.registry[call.tool]
+        match under_way.purpose:
+            case "verification":
+                return await self._verify(tool, self.parts.registry[under_way.tool])
+            case "reconciliation":
+                return await self._reconcile(tool, self.parts.registry[under_way.tool])
+            case _:
+                return await self._call(tool)
+
+    async def _call(self, tool: Tool) -> Wait | None:
+        call = self.state.proposal
+        arguments = {} if call is None else dict(call.arguments)
+        outcome = await self._send(tool, arguments)
+        step = self._step()
+        match outcome:
+            case Success(result):
+                return await self._perform_after(step) if answered(step, tool, result) else None
+            case Rejected(error):
+                again = error.category in {Category.TRANSIENT, Category.UNKNOWN_EFFECT}
+                allowed = await self._retry_allowed(asked=again)
+                return rejected(self.parts, step, tool, error, retry_allowed=allowed)
+            case Unknown(error):
+                in_doubt(step, tool, error)
+                return None if step.state.control.control in ENDS else await self._perform_after(step)
+
+    async def _verify(self, tool: Tool, read: Tool) -> Wait | None:
+        call = self.state.proposal
+        arguments = {} if call is None else read_arguments(read, call)
+        outcome = await self._send(read, arguments)
+        return verified(self.parts, self._step(), tool, read, outcome)
+
+    async def _reconcile(self, tool: Tool, read: Tool) -> Wait | None:
+        call = self.state.proposal
+        arguments = {} if call is None else read_arguments(read, call)
+        outcome = await self._send(read, arguments)
+        return looked_up(self.parts, self._step(), tool, outcome, retry_allowed=await self._retry_allowed(asked=True))
+
+    async def _perform_after(self, step: Step) -> Wait | None:
+        await self._commit(step, None)
+        return await self._perform()
+
+    async def _send(self, tool: Tool, arguments: dict[str, object]) -> Success | Rejected | Unknown:
+        limits = self.kind.workflow.limits
+        left = limits.active_seconds - self._active_ms() / 1000
+        timeout = max(0.1, min(tool.timeout_seconds, limits.call_ceiling_seconds, left))
+        if time.monotonic() - self.committed >= self.parts.lease_seconds:
+            raise StaleWorkflowError("the lease ran out before the request left")
+        return await self._holding(send(self.parts, self.state, tool, arguments, timeout))
+
+    async def _retry_allowed(self, *, asked: bool) -> bool:
+        """Automatic retry stops while the waiting queue is too long or too old."""
+        if not asked:
+            return True
+        async with self.parts.pool.connection() as connection:
+            queue = await ledger.queue(connection)
+        return queue.waiting <= QUEUE_MAX and queue.oldest_seconds <= OLDEST_SECONDS_MAX
+
+    async def _holding(self, work: Awaitable[T]) -> T:
+        """Keep the lease while something slow is under way."""
+        keepers: list[asyncio.Task[None]] = []
+        loop = asyncio.get_running_loop()
+        # a task of its own only for work that lasts: nearly all of it is over long before
+        timer = loop.call_later(
+            self.parts.lease_seconds / 3, lambda: keepers.append(loop.create_task(self._keep_lease()))
+        )
+        try:
+            return await work
+        finally:
+            timer.cancel()
+            for keeper in keepers:
+                keeper.cancel()
+
+    async def _keep_lease(self) -> None:
+        task, trace, seconds = self.state.task, self.state.trace, self.parts.lease_seconds
+        while True:
+            async with self.parts.pool.connection() as connection:
+                await ledger.renew_lease(connection, task.workflow_id, trace.fence, self.parts.owner, seconds)
+            await asyncio.sleep(seconds / 3)

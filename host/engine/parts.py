@@ -1,0 +1,93 @@
+"""What a driver works with. Built in `host.wiring`; nothing here opens anything."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from host.domain.outcome import Outcome
+from host.domain.principals import AuthorizationSet
+from host.domain.proposals import Planner
+from host.domain.workflow import Move, Workflow
+from shared_contracts.contract import Tool
+from shared_contracts.task_token import CallDetails
+
+Pool = AsyncConnectionPool[AsyncConnection[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one call's token says; everything that a planner must not fill."""
+
+    jti: str
+    task_id: str
+    tenant_id: str
+    subject: str
+    scope: str
+    details: CallDetails
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call as it leaves the engine."""
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+    grant: Grant
+    timeout_seconds: float
+    correlation: Mapping[str, str]
+
+
+class Tools(Protocol):
+    """The only way out: mints the call's token, sends it over MCP, and classifies the answer."""
+
+    async def call(self, request: Request) -> Outcome:
+        """Make one call; never raises for anything that the wire does."""
+
+    def available(self) -> frozenset[str]:
+        """Name the tools that the server's newest listing has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A workflow kind's release with the database's ids of its legal moves."""
+
+    workflow: Workflow
+    moves: Mapping[Move, int]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything a driver needs."""
+
+    pool: Pool
+    tools: Tools
+    planner: Planner
+    kinds: Mapping[tuple[str, str], Kind]
+    registry: Mapping[str, Tool]
+    authorization: AuthorizationSet
+    owner: str
+    lease_seconds: float
+    jitter: random.Random = field(default_factory=random.SystemRandom)
+
+
+def new_id() -> UUID:
+    """Make a UUIDv7 (RFC 9562): sorts by time, and its 74 random bits make it safe to show."""
+    milliseconds = time.time_ns() // 1_000_000
+    random_bits = int.from_bytes(os.urandom(10))
+    high = (milliseconds << 16) | 0x7000 | (random_bits >> 68)
+    low = (0b10 << 62) | (random_bits & ((1 << 62) - 1))
+    return UUID(int=(high << 64) | low)
+
+
+def new_jti() -> str:
+    """Make a token's id: 128 random bits."""
+    return os.urandom(16).hex()

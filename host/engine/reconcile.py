@@ -1,0 +1,95 @@
+"""What became of a write whose answer was lost: look it up by its key before anything else.
+
+Found: its id is adopted. Proved absent (the look-up closed the key for every attempt so far): one resend under the
+same key, where the contract allows it. Neither: `unknown`, and a person; it is never sent again by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from host.domain.control import ANSWERED, NEXT_ATTEMPT, Execution
+from host.domain.limits import backoff_seconds
+from host.domain.outcome import Outcome, Rejected, Success, Unknown
+from host.domain.state import NOT_COUNTED, CallRecord
+from host.domain.step import Step
+from host.engine.parts import Parts
+from host.engine.settle import internal, retry_forbidden, review
+from host.engine.verify import judge
+from host.engine.wait import Wait
+from shared_contracts.contract import Ambiguous, Tool
+from shared_contracts.errors import Category
+
+
+def looked_up(parts: Parts, step: Step, tool: Tool, outcome: Outcome, *, retry_allowed: bool) -> Wait | None:
+    """Record a look-up and settle the call, as far as it tells. Expects control `tool_running`."""
+    match outcome:
+        case Success(result):
+            step.close_attempt("success")
+            if result["found"]:
+                return _found(parts, step, tool, result["record"])
+            return _not_found(parts, step, tool, result["closed_through"], retry_allowed=retry_allowed)
+        case Rejected(error) | Unknown(error):
+            step.close_attempt(error.code, error)
+            return _look_again(parts, step, error.code)
+
+
+def _found(parts: Parts, step: Step, tool: Tool, record: Mapping[str, Any]) -> Wait | None:
+    if tool.pending(record):
+        step.settle_call(Execution.RUNNING)
+        return _look_again(parts, step, "in_progress")
+    if tool.doubtful(record):
+        review(step, "unknown_effect", "unknown_effect")
+        return None
+    if not tool.succeeded(record):
+        step.close_effect("rejected")
+        error = internal("not_success", Category.BUSINESS, "the effect that was found is no success")
+        step.settle_call(Execution.FAILED, error=error, stamps=("delivered",))
+        step.go(ANSWERED, "not_success")
+        review(step, "create_rejected", "create_rejected")
+        return None
+    step.close_effect("succeeded", external_id=str(record[tool.external_id]))
+    step.settle_call(Execution.SUCCEEDED, result=record)
+    step.go(ANSWERED, "adopted", (str(record["evidence_ref"]),))
+    return judge(step, tool, _in_hand(step), record)
+
+
+def _not_found(parts: Parts, step: Step, tool: Tool, closed_through: int, *, retry_allowed: bool) -> Wait | None:
+    effect, call = step.state.effect_in_hand(), _in_hand(step)
+    if effect is None or closed_through < effect.attempt:
+        return _look_again(parts, step, "not_closed")
+    step.close_effect("absent")
+    last = next(a for a in reversed(call.attempts) if a.purpose == "call")
+    reason = retry_forbidden(step, tool, str(last.outcome), retry_allowed=retry_allowed)
+    may_resend = tool.ambiguous_failure is Ambiguous.RECONCILE_THEN_RESEND_ONCE or last.outcome in NOT_COUNTED
+    if reason is None and may_resend:
+        step.settle_call(Execution.REQUESTED)
+        step.go(NEXT_ATTEMPT, "proved_absent")
+        return None
+    error = internal("proved_absent", Category.TRANSIENT, "nothing was executed, and no send is left")
+    step.settle_call(Execution.FAILED, error=error, stamps=("delivered",))
+    step.go(ANSWERED, "proved_absent")
+    review(step, "attempts_exhausted", "attempts_exhausted" if reason is None else reason)
+    return None
+
+
+def _look_again(parts: Parts, step: Step, code: str) -> Wait | None:
+    """Wait for another look-up within its own bound; a look-up that never left is bounded by recoveries."""
+    call, limits = _in_hand(step), step.workflow.limits
+    if code in NOT_COUNTED:
+        step.recovered()
+    spent = call.engine_reads("reconciliation") >= limits.engine_reads_per_call
+    if spent or step.state.control.recoveries > limits.recoveries:
+        step.settle_call(Execution.UNKNOWN)
+        review(step, "unknown_effect", "unknown_effect")
+        return None
+    tries = sum(attempt.purpose == "reconciliation" for attempt in call.attempts)
+    return Wait("reconciliation", backoff_seconds(tries - 1, parts.jitter.random()))
+
+
+def _in_hand(step: Step) -> CallRecord:
+    call = step.state.proposal
+    if call is None:
+        raise AssertionError("a look-up has a call in hand")
+    return call

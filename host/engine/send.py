@@ -1,0 +1,43 @@
+"""One request out, one outcome back: the token's claims, the timeout, and who is told what.
+
+The attempt's `jti` was committed before; a request whose lease has run out meanwhile is not sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from host.domain.outcome import Outcome
+from host.domain.state import State
+from host.domain.step import key_of
+from host.engine.parts import Grant, Parts, Request
+from shared_contracts.contract import Tool
+from shared_contracts.digest import digest
+from shared_contracts.task_token import CallDetails
+
+
+async def send(parts: Parts, state: State, tool: Tool, arguments: Mapping[str, Any], timeout_seconds: float) -> Outcome:
+    """Send the request under way of the call in hand; never raises for what the wire does."""
+    call, task = state.proposal, state.task
+    under_way = None if call is None else call.under_way()
+    if call is None or under_way is None:
+        raise AssertionError("no request may leave before its attempt is committed")
+    effect = state.effect_in_hand()
+    details = CallDetails(
+        type="kessai_call",
+        tool=tool.name,
+        resource=task.resource,
+        customer=task.customer,
+        arguments_sha256=digest(dict(arguments)),
+        idempotency_key=key_of(task.workflow_id, call.tool) if tool.idempotency_key else None,
+        attempt=effect.attempt if effect is not None else call.sends(),
+        requested_at=task.requested_at,
+    )
+    grant = Grant(under_way.jti, str(task.workflow_id), task.tenant_id, task.principal, tool.scope.value, details)
+    correlation = {
+        "workflow_id": str(task.workflow_id),
+        "step_id": f"{task.workflow_id}.{call.step}",
+        "purpose": under_way.purpose,
+    }
+    return await parts.tools.call(Request(tool, arguments, grant, timeout_seconds, correlation))

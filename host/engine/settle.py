@@ -1,0 +1,201 @@
+"""What an answer does to the call in hand: success, refusal or doubt, each by its class. Pure but for the step.
+
+A success is what the contract calls one, not what arrived; a refusal of the transient class is tried again within
+its bounds; a write without a trustworthy answer is in doubt and is looked up, never repeated by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from host.domain.control import ANSWERED, NEXT_ATTEMPT, OBSERVED, Control, Execution
+from host.domain.limits import backoff_seconds
+from host.domain.outcome import CallError
+from host.domain.state import NOT_COUNTED
+from host.domain.step import Step, review_end
+from host.domain.workflow import Seen
+from host.engine.parts import Parts, new_jti
+from host.engine.wait import Wait
+from shared_contracts.contract import Ambiguous, Tool
+from shared_contracts.errors import ERRORS, Category
+
+
+def internal(code: str, category: Category, message: str) -> CallError:
+    """Describe something that this host itself found; it has no row of the wire's."""
+    return CallError(code, category, message, False, False, None, {})
+
+
+CUT_OFF = internal("cut_off", Category.TRANSIENT, "this host died while the request was under way")
+
+
+def answered(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
+    """Record a well-formed answer to the call. True: the engine has to read it back, or to look again."""
+    step.close_attempt("success")
+    if tool.succeeded(result):
+        return _succeeded(step, tool, result)
+    if tool.pending(result) or tool.doubtful(result):
+        step.settle_call(Execution.UNKNOWN if tool.doubtful(result) else Execution.RUNNING, stamps=("returned",))
+        step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
+        return True
+    not_success = internal("not_success", Category.BUSINESS, "the answer does not meet the contract's success")
+    _refused_write(step, tool, not_success)
+    return False
+
+
+def _succeeded(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
+    evidence = _evidence(result)
+    if tool.writes:
+        step.close_effect("succeeded", external_id=str(result[tool.external_id]))
+    if tool.verify is not None:
+        step.settle_call(Execution.SUCCEEDED, result=result, stamps=("returned",))
+        step.go(ANSWERED, "answered", evidence)
+        step.open_attempt("verification", tool.verify.tool, new_jti())
+        return True
+    step.settle_call(Execution.VERIFIED, result=result, stamps=("returned", "verified", "delivered"))
+    step.go(ANSWERED, "answered", evidence)
+    conclude(step, Seen(tool.name, result, None))
+    return False
+
+
+def conclude(step: Step, seen: Seen) -> None:
+    """Make the business move that the observation means, if its versions and its time allow it."""
+    task, workflow = step.state.task, step.workflow
+    finding = workflow.interpret(task.case, seen)
+    if finding is None:
+        step.go(OBSERVED)
+        return
+    step.found(finding)
+    pinned = step.state.evidence.versions
+    if any(pinned.get(name) != version for name, version in finding.versions.items()):
+        review(step, "undecidable", "version_changed")
+        return
+    row = workflow.transition(task.state, finding.event)
+    target = "" if row is None else row.target
+    if target not in workflow.ends:
+        step.business(finding.event, OBSERVED, finding.reason, evidence=_refs(seen))
+    elif Control.COMPLETED in workflow.ends[target]:
+        step.go(OBSERVED)
+        step.end(finding.event, finding.reason, Control.COMPLETED, _refs(seen))
+    else:
+        review(step, finding.event, finding.reason)
+
+
+def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allowed: bool) -> Wait | None:
+    """Record a refusal: nothing happened. By class: again, an observation, or a person."""
+    step.close_attempt(error.code, error)
+    if _transient(tool, error):
+        return retry(parts, step, tool, error, retry_allowed=retry_allowed)
+    if error.category is Category.AUTHORIZATION and error.code.startswith("token_for_other"):
+        step.alert(error.code, {"tool": tool.name})
+    if tool.writes:
+        _refused_write(step, tool, error)
+        return None
+    step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
+    step.go(ANSWERED, error.code)
+    seen = Seen(tool.name, None, error.code)
+    if error.category is Category.BUSINESS:
+        conclude(step, seen)
+    else:
+        review(step, *_review_of(error))
+    return None
+
+
+def _transient(tool: Tool, error: CallError) -> bool:
+    """A read has no effect, so that a lost answer to it is only a delay."""
+    lost_read = not tool.writes and error.category is Category.UNKNOWN_EFFECT
+    return error.category is Category.TRANSIENT or lost_read
+
+
+def _refused_write(step: Step, tool: Tool, error: CallError) -> None:
+    step.close_effect("rejected")
+    step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
+    step.go(ANSWERED, error.code)
+    if error.category is Category.BUSINESS:
+        review(step, "create_rejected", error.code if error.code in ERRORS else "create_rejected")
+    else:
+        review(step, *_review_of(error))
+    del tool
+
+
+def _review_of(error: CallError) -> tuple[str, str]:
+    match error.category:
+        case Category.AUTHORIZATION:
+            return "denied", error.code
+        case Category.CONTRACT:
+            return "undecidable", "contract_broken"
+        case Category.PROTOCOL:
+            return "attempts_exhausted", "protocol"
+        case Category.BUSINESS | Category.TRANSIENT | Category.UNKNOWN_EFFECT:
+            return "attempts_exhausted", error.code
+
+
+def sends_max(tool: Tool) -> int:
+    """Give the total of sends: the contract's attempts, and the one resend of a write proved absent."""
+    resend = 2 if tool.ambiguous_failure is Ambiguous.RECONCILE_THEN_RESEND_ONCE else 1
+    return max(tool.attempts_max, resend)
+
+
+def retry(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allowed: bool) -> Wait | None:
+    """Wait and try again, where every bound allows it."""
+    if tool.writes:
+        step.close_effect("absent")
+    reason = retry_forbidden(step, tool, error.code, retry_allowed=retry_allowed)
+    if reason is not None:
+        step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
+        step.go(ANSWERED, error.code)
+        review(step, "limit" if reason == "limit" else "attempts_exhausted", reason)
+        return None
+    step.settle_call(Execution.REQUESTED, error=error)
+    wait = _backoff(parts, step, error)
+    retry_state = step.workflow.retry_state
+    if retry_state is None:
+        step.go(NEXT_ATTEMPT, error.code)
+    else:
+        step.business("transient", NEXT_ATTEMPT, error.code)
+    return Wait("retry", wait)
+
+
+def _backoff(parts: Parts, step: Step, error: CallError) -> float:
+    call = step.state.proposal
+    sends = 0 if call is None else call.sends() - 1
+    own = backoff_seconds(sends, parts.jitter.random())
+    return own if error.retry_after_seconds is None else max(own, error.retry_after_seconds)
+
+
+def retry_forbidden(step: Step, tool: Tool, code: str, *, retry_allowed: bool) -> str | None:
+    """Name the bound that forbids another send, or None. A send that never left has the bound of recoveries."""
+    state, limits, call = step.state, step.workflow.limits, step.state.proposal
+    if code in NOT_COUNTED:
+        if code == "unreachable":  # a crash was counted when its driver took over
+            step.recovered()
+        return "recoveries_exhausted" if step.state.control.recoveries > limits.recoveries else None
+    if call is None or call.counted() >= sends_max(tool):
+        return "attempts_exhausted"
+    if state.calls_made() >= limits.calls or state.calls_made_of(tool.name) >= limits.calls_per_tool:
+        return "limit"
+    return None if retry_allowed else "retry_suspended"
+
+
+def in_doubt(step: Step, tool: Tool, error: CallError) -> None:
+    """Record `unknown` first; the look-up that follows is committed with it."""
+    step.close_attempt(error.code, error)
+    step.settle_call(Execution.UNKNOWN, error=error)
+    if tool.reconcile_with:
+        step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
+    else:
+        review(step, "unknown_effect", "unknown_effect")
+
+
+def review(step: Step, event: str, reason: str) -> None:
+    """Hand the case to a person, or call it failed where the fault is ours."""
+    step.end(event, reason, review_end(reason))
+
+
+def _evidence(result: Mapping[str, Any]) -> tuple[str, ...]:
+    reference = result.get("evidence_ref")
+    return () if reference is None else (str(reference),)
+
+
+def _refs(seen: Seen) -> tuple[str, ...]:
+    return () if seen.result is None else _evidence(seen.result)

@@ -1,0 +1,108 @@
+"""Is it true? Read the effect back and compare it with what was asked for and what was answered.
+
+A read that finds another order, line or amount is a wrong effect; one that cannot be made leaves it unverified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from host.domain.control import OBSERVED, Execution
+from host.domain.limits import backoff_seconds
+from host.domain.outcome import CallError, Outcome, Rejected, Success, Unknown
+from host.domain.state import NOT_COUNTED, CallRecord
+from host.domain.step import Step
+from host.domain.workflow import Seen
+from host.engine.parts import Parts
+from host.engine.settle import conclude, internal, review
+from host.engine.wait import Wait
+from shared_contracts.contract import Tool
+from shared_contracts.errors import Category
+
+
+def read_arguments(read: Tool, call: CallRecord) -> dict[str, Any]:
+    """Fill the reading tool's arguments from the call's answer and request."""
+    known = {**call.arguments, **(call.result if call.result is not None else {})}
+    return {name: known[name] for name in read.arguments.model_fields if name in known}
+
+
+def record_of(read: Tool, result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Give what was read: a look-up may have found nothing."""
+    return result["record"] if read.looks_up else result
+
+
+def differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Name each field in which request, answer and read do not agree; empty means verified."""
+    if tool.verify is None:
+        return {}
+    answer = call.result if call.result is not None else {}
+    return {
+        name: {"asked": call.arguments.get(name), "answered": answer.get(name), "read": record.get(name)}
+        for name in tool.verify.matches
+        if not agrees(answer.get(name), record.get(name))
+        or (name in call.arguments and not agrees(call.arguments[name], record.get(name)))
+    }
+
+
+def agrees(expected: Any, actual: Any) -> bool:
+    """Hold every member that was expected; lists agree as sets of equal size, since order is no fact."""
+    match expected, actual:
+        case Mapping(), Mapping():
+            return all(name in actual and agrees(item, actual[name]) for name, item in expected.items())
+        case list() | tuple(), list() | tuple():
+            rest = list(actual)
+            for item in expected:
+                found = next((one for one in rest if agrees(item, one)), None)
+                if found is None:
+                    return False
+                rest.remove(found)
+            return not rest
+        case _:
+            return bool(expected == actual and type(expected) is type(actual))
+
+
+def verified(parts: Parts, step: Step, tool: Tool, read: Tool, outcome: Outcome) -> Wait | None:
+    """Record the read-back of a write that succeeded."""
+    call = step.state.proposal
+    if call is None:
+        raise AssertionError("a read-back has a call in hand")
+    match outcome:
+        case Success(result):
+            step.close_attempt("success")
+            record = record_of(read, result)
+            if record is None:
+                return _again(parts, step, internal("not_visible", Category.TRANSIENT, "not visible yet"))
+            return judge(step, tool, call, record)
+        case Rejected(error) | Unknown(error):
+            step.close_attempt(error.code, error)
+            return _again(parts, step, error)
+
+
+def judge(step: Step, tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> Wait | None:
+    """Compare, and move: verified, or a wrong effect that has to be undone. Expects control `observing`."""
+    wrong = differences(tool, call, record)
+    if not wrong:
+        step.close_effect("succeeded", verified=True)
+        step.settle_call(Execution.VERIFIED, stamps=("verified", "delivered"))
+        conclude(step, Seen(tool.name, call.result, None))
+        return None
+    step.close_effect("succeeded", mismatch=wrong)
+    error = internal("wrong_effect", Category.BUSINESS, f"read back differs in {', '.join(sorted(wrong))}")
+    step.settle_call(Execution.FAILED, error=error, stamps=("delivered",))
+    step.alert("wrong_effect", wrong)
+    step.business("wrong_effect", OBSERVED, "wrong_effect")
+    return None
+
+
+def _again(parts: Parts, step: Step, error: CallError) -> Wait | None:
+    """Wait for another read-back within its own bound; beyond it the effect stays unverified."""
+    call, limits = step.state.proposal, step.workflow.limits
+    reads = 0 if call is None else call.engine_reads("verification")
+    if error.code in NOT_COUNTED:
+        step.recovered()
+    if reads >= limits.engine_reads_per_call or step.state.control.recoveries > limits.recoveries:
+        review(step, "unknown_effect", "unverified_effect")
+        return None
+    tries = 0 if call is None else sum(attempt.purpose == "verification" for attempt in call.attempts)
+    return Wait("verification", backoff_seconds(tries - 1, parts.jitter.random()))

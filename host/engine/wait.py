@@ -1,0 +1,15 @@
+"""Why a driver lets go of a workflow that has not ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STOP_RECHECK_SECONDS = 5.0  # a resumed system goes on within this, without anybody having to wake each case
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """`after_seconds` on the database's clock; None waits for a person and has no timer."""
+
+    reason: str
+    after_seconds: float | None

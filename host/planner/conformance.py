@@ -1,0 +1,27 @@
+"""The ConformancePlanner: a deterministic driver for the control plane. It is no agent, and uses no model.
+
+It proposes what each workflow kind says is next. That a case goes through with it says everything about the
+control plane and nothing about any model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from host.domain.proposals import PlannerDecision, PlannerFault, PlannerView, ToolDefinition
+from host.domain.workflow import Workflow
+
+
+class ConformancePlanner:
+    """Asks the workflow's own `propose`."""
+
+    deterministic = True
+
+    def __init__(self, workflows: Mapping[str, Workflow]) -> None:
+        """Take the workflows by kind."""
+        self._workflows = workflows
+
+    async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> PlannerDecision | PlannerFault:
+        """Give the kind's proposal; the tools offered do not change it, authorization judges it."""
+        del tools
+        return self._workflows[state.kind].propose(state)

@@ -1,0 +1,150 @@
+"""A tool server of the test's own: scripted outcomes per tool, and a record of every request it was sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from host.domain.outcome import CallError, Outcome, Rejected, Success, Unknown
+from host.engine.parts import Request
+from shared_contracts.errors import ERRORS
+from shared_contracts.tools import TOOLS
+
+Answer = Callable[[Request], Outcome]
+DELIVERED = datetime(2026, 7, 20, tzinfo=UTC)
+
+
+def failure(code: str, *, executed: bool = False) -> CallError:
+    row = ERRORS[code]
+    return CallError(code, row.category, row.meaning, row.retryable, executed, None, {})
+
+
+def rejected(code: str) -> Answer:
+    return lambda _request: Rejected(failure(code))
+
+
+def unknown(code: str = "timeout") -> Answer:
+    return lambda _request: Unknown(failure(code, executed=True))
+
+
+def yen(amount: int) -> dict[str, Any]:
+    return {"amount": amount, "currency": "JPY"}
+
+
+@dataclass
+class FakeTools:
+    """Behaves like an honest shop with one return per key unless a script says otherwise for the next request."""
+
+    refund: int = 3000
+    script: dict[str, list[Answer | None]] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+    returns: dict[str, dict[str, Any]] = field(default_factory=dict)
+    notices: dict[str, dict[str, Any]] = field(default_factory=dict)
+    closed: dict[str, int] = field(default_factory=dict)
+    names: frozenset[str] = frozenset(TOOLS)
+    facts: dict[str, Any] = field(default_factory=dict)
+    line: dict[str, Any] = field(default_factory=dict)
+    hold: asyncio.Event | None = None
+
+    def available(self) -> frozenset[str]:
+        return self.names
+
+    def sent(self, tool: str) -> int:
+        return sum(request.tool.name == tool for request in self.requests)
+
+    async def call(self, request: Request) -> Outcome:
+        self.requests.append(request)
+        if self.hold is not None:
+            await self.hold.wait()
+        planned = self.script.get(request.tool.name, [])
+        if planned:
+            answer = planned.pop(0)
+            if answer is not None:
+                return answer(request)
+        return self.honest(request)
+
+    def honest(self, request: Request) -> Outcome:
+        arguments = request.arguments
+        key = request.grant.details.idempotency_key
+        match request.tool.name:
+            case "get_order":
+                return Success(self.order(str(arguments["order_id"])))
+            case "check_return_policy":
+                return Success(self.policy(arguments))
+            case "create_return":
+                assert key is not None
+                return Success(self.returns.setdefault(key, self.new_return(arguments)))
+            case "get_return":
+                return Success(next(r for r in self.returns.values() if r["return_id"] == arguments["return_id"]))
+            case "find_return":
+                return Success(self.found(request, self.returns))
+            case "send_return_notice":
+                assert key is not None
+                return Success(self.notices.setdefault(key, self.new_notice(arguments)))
+            case "find_notice":
+                return Success(self.found(request, self.notices))
+            case name:
+                raise AssertionError(name)
+
+    def found(self, request: Request, table: Mapping[str, Any]) -> dict[str, Any]:
+        key, attempt = request.grant.details.idempotency_key, request.grant.details.attempt
+        assert key is not None
+        assert attempt is not None
+        if key not in table:
+            self.closed[key] = attempt
+        record = table.get(key)
+        closed = self.closed.get(key, 0)
+        return {"found": key in table, "record": record, "closed_through": closed, "evidence_ref": f"key://{key}"}
+
+    def order(self, order_id: str) -> dict[str, Any]:
+        line = {
+            "line_id": "1", "name": "湯のみ", "category": "kitchen", "quantity": 2, "delivered_quantity": 2,
+            "delivered_at": DELIVERED.isoformat(), "returned_quantity": 0, "unit_price": yen(3000), "paid": yen(6000),
+        }  # fmt: skip
+        return {
+            "order_id": order_id, "version": 1, "status": "delivered", "ordered_at": DELIVERED.isoformat(),
+            "lines": [line], "shipping_fee": yen(0), "discount": yen(0), "paid": yen(6000), "refunded": yen(0),
+            "note": None, "snapshot": "2026-07-30T00:00:00+09:00", "evidence_ref": f"order://{order_id}@1",
+        }  # fmt: skip
+
+    def policy(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        lines = [
+            {
+                "line_id": line["line_id"], "requested": line["quantity"], "known": True, "left": 2, "delivered": 2,
+                "delivered_at": DELIVERED.isoformat(), "window_ends_at": (DELIVERED + timedelta(days=31)).isoformat(),
+                "category_known": True, "rules_conflict": False, "dangerous": False, "final_sale": False,
+                "refund": yen(self.refund), **self.line,
+            }
+            for line in arguments["lines"]
+        ]  # fmt: skip
+        facts = {
+            "order_status": "delivered", "reason": arguments["reason"], "requested_at": "2026-07-25T00:00:00Z",
+            "lines": lines, "return_fee": yen(0), "shipping_refund": yen(0), "refund": yen(self.refund),
+            "other_returns": yen(0), "earlier_returns": [], "approval_threshold": yen(50_000), **self.facts,
+        }  # fmt: skip
+        return {
+            "order_id": arguments["order_id"], "rule_version": "policy-v12", "rule_owner": "returns-desk",
+            "order_version": 1, "snapshot": "2026-07-30T00:00:00+09:00", "facts": facts,
+            "evidence_ref": "policy://policy-v12",
+        }  # fmt: skip
+
+    def new_return(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        number = f"R-{len(self.returns) + 1}"
+        lines = [{**line, "refund": yen(self.refund)} for line in arguments["lines"]]
+        return {
+            "return_id": number, "order_id": arguments["order_id"], "status": "created", "lines": lines,
+            "reason": arguments["reason"], "refund": yen(self.refund), "created_at": "2026-07-30T00:00:00Z",
+            "rule_version": "policy-v12", "order_version": 1, "evidence_ref": f"return://{number}@1",
+        }  # fmt: skip
+
+    def new_notice(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        number = f"<n{len(self.notices) + 1}@shop.example>"
+        return {
+            "message_id": number, "order_id": arguments["order_id"], "return_id": arguments["return_id"],
+            "kind": "return", "corrects": None, "status": "sent", "channel": "maildir",
+            "destination_ref": "customer://C-1@1", "sent_at": "2026-07-30T00:00:00Z",
+            "evidence_ref": f"notice://n{len(self.notices) + 1}@1",
+        }  # fmt: skip
