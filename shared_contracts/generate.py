@@ -1,0 +1,46 @@
+"""Writes the committed schemas beside this module: `python -m shared_contracts.generate`.
+
+A test writes them again and compares, so that a change of the wire shows in the diff of a change.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from shared_contracts.base import Money, wire_schema
+from shared_contracts.form import ToolForm
+from shared_contracts.task_token import TaskClaims
+from shared_contracts.tools import TOOLS
+
+FOLDER = Path(__file__).with_name("schemas")
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Give every generated schema under its file name."""
+    tools = {
+        f"{tool.name}.{side}.json": schema
+        for tool in TOOLS.values()
+        for side, schema in (("input", tool.input_schema), ("output", tool.output_schema))
+    }
+    others: dict[str, type[BaseModel]] = {"money": Money, "task_token": TaskClaims, "tool_form": ToolForm}
+    return tools | {f"{name}.json": wire_schema(model) for name, model in others.items()}
+
+
+def render(schema: dict[str, Any]) -> str:
+    """Write a schema so that a diff shows what changed."""
+    return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write all files; files that another module generates are left alone."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, schema in schemas().items():
+        (FOLDER / name).write_text(render(schema), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
