@@ -47,9 +47,7 @@ def _canonical(value: Any, depth: int) -> Any:
         case list() | tuple():
             return [_canonical(item, depth + 1) for item in value]
         case _:
-            raise NotCanonicalError(
-                f"a {type(value).__name__} has no canonical JSON; use an integer or a string"
-            )
+            raise NotCanonicalError(f"a {type(value).__name__} has no canonical JSON; use an integer or a string")
 
 
 def canonical_json(value: Any) -> bytes:
