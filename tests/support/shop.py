@@ -5,6 +5,8 @@ Nothing here calls the server's or the contracts' arithmetic; a disagreement is 
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 from shared_contracts.base import Money
 from shared_contracts.returns import LineFacts, ReturnFacts, ReturnReason, ReturnStatus
 from tool_server.demo.generate import SHOP
-from tool_server.seed import Seed, SeedAmount, SeedLine, SeedOrder, SeedPolicy
+from tool_server.seed import Seed, SeedAmount, SeedLine, SeedOrder, SeedPolicy, SeedReturn
 
 JST = timezone(timedelta(hours=9))
 SNAPSHOT = datetime(2026, 7, 30, tzinfo=JST)
@@ -103,59 +105,75 @@ def _amount(amounts: tuple[SeedAmount, ...], currency: str) -> int | None:
     return next((row.amount for row in amounts if row.currency == currency), None)
 
 
-def _earlier_returns(order: SeedOrder, policy: SeedPolicy) -> int:
-    """What the order's uncancelled returns paid back, unit by unit in their order, each less one fee."""
-    seen: dict[str, int] = {}
-    fee, paid, total = _amount(policy.return_fees, order.currency), paid_by_line(order), 0
+@dataclass
+class _Going:
+    """What goes back in one return: goods, shipping and the fee, in minor units."""
+
+    goods: int
+    shipping: int
+    fee: int
+
+    def net(self, refundable: int) -> int:
+        return min(max(0, self.goods + self.shipping - self.fee), refundable)
+
+
+def _going(
+    order: SeedOrder, policy: SeedPolicy, parts: dict[str, int], reason: ReturnReason, gone: Counter[str]
+) -> _Going:
+    """Count one return; where the seller is at fault there is no fee, and the last units bring the shipping back."""
+    at_fault = reason.value in {"defective", "wrong_item", "damaged"}
     bought = {line.line_id: line.quantity for line in order.lines}
-    for made in order.returns:
-        if made.status is not ReturnStatus.CREATED:
-            continue
-        worth = 0
-        for line in made.lines:
-            first = seen.get(line.line_id, 0)
-            worth += units_worth(paid[line.line_id], bought[line.line_id], first, line.quantity)
-            seen[line.line_id] = first + line.quantity
-        total += max(0, worth - (fee if fee is not None else 0))
-    return total
-
-
-def _holding(order: SeedOrder, line_ids: set[str]) -> tuple[str, ...]:
-    return tuple(
-        made.return_id
-        for made in order.returns
-        if made.status is ReturnStatus.CREATED and any(line.line_id in line_ids for line in made.lines)
+    paid = paid_by_line(order)
+    fee = _amount(policy.return_fees, order.currency)
+    everything = all(gone[line_id] + parts.get(line_id, 0) == quantity for line_id, quantity in bought.items())
+    goods = sum(
+        units_worth(paid[line_id], bought[line_id], gone[line_id], min(units, bought[line_id] - gone[line_id]))
+        for line_id, units in parts.items()
+        if line_id in bought
     )
+    return _Going(goods, order.shipping_fee if everything and at_fault else 0, 0 if at_fault or fee is None else fee)
+
+
+def _history(order: SeedOrder, policy: SeedPolicy) -> tuple[int, Counter[str], tuple[SeedReturn, ...]]:
+    """Give what the uncancelled returns paid back, the units that they hold, and the returns themselves."""
+    kept = tuple(made for made in order.returns if made.status is ReturnStatus.CREATED)
+    gone: Counter[str] = Counter()
+    refunded = 0
+    for made in kept:
+        parts = {line.line_id: line.quantity for line in made.lines}
+        refundable = order.captured - order.refunded_outside - refunded
+        refunded += _going(order, policy, parts, made.reason, gone).net(refundable)
+        gone.update(parts)
+    return refunded, gone, kept
 
 
 def shop_facts(seed: Seed, tenant: str, case: dict[str, Any]) -> ReturnFacts | None:
-    """Give the facts of a case; no shipping is added, which only ever lowers the amount."""
+    """Give the facts of a case, or nothing where its customer has no such order."""
     wanted = (tenant, case["customer_id"], case["order_id"])
     found = [order for order in seed.orders if (order.tenant_id, order.customer_id, order.order_id) == wanted]
     if not found:
         return None
-    moment = datetime.fromisoformat(case["requested_at"])
     (order,) = found
+    moment, reason = datetime.fromisoformat(case["requested_at"]), ReturnReason(case["reason"])
     policy = policy_at(seed, moment)
     by_id = {line.line_id: line for line in order.lines}
-    facts = tuple(
-        line_facts(order, policy, by_id.get(part["line_id"]), part["line_id"], part["quantity"])
-        for part in case["lines"]
-    )
-    fee, threshold = (
-        _amount(policy.return_fees, order.currency),
-        _amount(policy.approval_thresholds, order.currency),
-    )
-    worth = sum(line.refund.amount for line in facts)
-    net = max(0, worth - (fee if fee is not None else 0))
+    parts = {part["line_id"]: part["quantity"] for part in case["lines"]}
+    refunded, gone, kept = _history(order, policy)
+    going = _going(order, policy, parts, reason, gone)
+    threshold = _amount(policy.approval_thresholds, order.currency)
 
     def money(amount: int) -> Money:
         return Money(amount=amount, currency=order.currency)
 
     return ReturnFacts(
-        order_status=order.status, reason=ReturnReason(case["reason"]), requested_at=moment, lines=facts,
-        return_fee=money(0 if fee is None else fee), shipping_refund=money(0), refund=money(net),
-        other_returns=money(_earlier_returns(order, policy)),
-        earlier_returns=_holding(order, {part["line_id"] for part in case["lines"]}),
+        order_status=order.status,
+        reason=reason,
+        requested_at=moment,
+        lines=tuple(line_facts(order, policy, by_id.get(line_id), line_id, units) for line_id, units in parts.items()),
+        return_fee=money(going.fee),
+        shipping_refund=money(going.shipping),
+        refund=money(going.net(order.captured - order.refunded_outside - refunded)),
+        other_returns=money(refunded),
+        earlier_returns=tuple(m.return_id for m in kept if any(line.line_id in parts for line in m.lines)),
         approval_threshold=None if threshold is None else money(threshold),
-    )  # fmt: skip
+    )
