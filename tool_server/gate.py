@@ -40,6 +40,8 @@ _KEPT = frozenset({"authorization", "content-type", "content-encoding", "content
 
 # Told only to whom the token's signature proves genuine; anybody else learns no more than "not accepted".
 _TOLD = {
+    Reason.TYPE: "The token is of another type.",
+    Reason.ISSUER: "The token names another issuer than the one that its key belongs to.",
     Reason.AUDIENCE: "The token was issued for another resource.",
     Reason.EXPIRED: "The token has expired.",
     Reason.NOT_YET: "The token is not valid yet; compare the clocks.",

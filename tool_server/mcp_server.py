@@ -80,7 +80,7 @@ def build_mcp_server(dispatcher: DispatcherProtocol) -> Server[Any]:
             raise MCPError(mcp_types.INVALID_PARAMS, ERRORS["unknown_tool"].meaning, _body("unknown_tool"))
         if tool.scope.value not in caller.scopes:  # the gate has answered this with a 403; there is no way around it
             return result_of(Refused("scope_missing", f"The tool needs the scope {tool.scope.value}."))
-        return result_of(await _answer(dispatcher, caller, tool.name, params.arguments))
+        return await _result(dispatcher, caller, tool.name, params.arguments)
 
     return Server(
         "kessai-tools",
@@ -95,14 +95,14 @@ def build_mcp_server(dispatcher: DispatcherProtocol) -> Server[Any]:
     )
 
 
-async def _answer(
+async def _result(
     dispatcher: DispatcherProtocol, caller: Caller, name: str, arguments: Mapping[str, Any] | None
-) -> Answer:
+) -> mcp_types.CallToolResult:
     try:
-        return await dispatcher.dispatch(caller, name, arguments)
+        return result_of(await dispatcher.dispatch(caller, name, arguments))
     except Exception as error:  # noqa: BLE001 - a bug in a handler is an answer with a code, never a broken connection
         log.error("handler_failed", tool=name, jti=caller.claims.jti, **exception_fields(error))  # noqa: TRY400
-        return Refused("internal_error", ERRORS["internal_error"].meaning)
+        return result_of(Refused("internal_error", ERRORS["internal_error"].meaning))
 
 
 def result_of(answer: Answer) -> mcp_types.CallToolResult:
@@ -136,4 +136,6 @@ def _body(code: str) -> dict[str, Any]:
 
 
 def _text(value: dict[str, Any]) -> mcp_types.TextContent:
-    return mcp_types.TextContent(type="text", text=json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text.encode()  # a lone surrogate is a handler's bug, and has to come out while it can still be answered
+    return mcp_types.TextContent(type="text", text=text)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx2
 import uvloop
@@ -67,7 +70,7 @@ class StubDispatcher:
     calls: list[tuple[Caller, str, Mapping[str, Any] | None]] = field(default_factory=list)
     entered: int = 0
 
-    async def __aenter__(self) -> StubDispatcher:
+    async def __aenter__(self) -> Self:
         self.entered += 1
         return self
 
@@ -200,6 +203,53 @@ def running(
         assert not thread.is_alive(), "the server did not stop"
         if failed:
             raise failed[0]
+
+
+@dataclass(frozen=True)
+class ServerProcess(Server):
+    """A server in a process of its own (`tests.support.serve_stub`); `stop` sends it SIGTERM."""
+
+    process: subprocess.Popen[str]
+
+    def end(self) -> tuple[int, str]:
+        """Its exit code and everything that it wrote."""
+        self.stop()
+        _, stderr = self.process.communicate(timeout=30)
+        return self.process.returncode, stderr
+
+
+@contextmanager
+def running_process(directory: Path) -> Iterator[ServerProcess]:
+    """Serve from a process of its own until the block ends."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    issuer = Issuer.at(directory, f"http://127.0.0.1:{port}/mcp")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.serve_stub", str(directory), str(port)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_until(lambda: listens(port) or process.poll() is not None)
+        with httpx2.Client(timeout=30, trust_env=False, verify=False) as client:
+            yield ServerProcess(port, issuer, None, process.terminate, client, process)
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
+
+
+def listens(port: int) -> bool:
+    """Whether anybody does."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    """Look again and again, for a bounded time."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come to hold"
+        time.sleep(0.02)
 
 
 def raw(port: int, *parts: bytes, seconds: float = 30) -> bytes:

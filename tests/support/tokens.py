@@ -51,9 +51,15 @@ class Issuer:
 
     @classmethod
     def at(cls, directory: Path, resource: str = RESOURCE, kid: str = "key-1", name: str = ISSUER) -> Issuer:
+        directory.mkdir(exist_ok=True)
         issuer = cls(Ed25519PrivateKey.generate(), kid, name, directory, resource)
         issuer.publish(issuer.jwk())
         return issuer
+
+    @classmethod
+    def load(cls, directory: Path, resource: str) -> Issuer:
+        """The public side alone, for a process that only verifies."""
+        return cls(Ed25519PrivateKey.generate(), "none", ISSUER, directory, resource)
 
     @property
     def issuers_file(self) -> Path:

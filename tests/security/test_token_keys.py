@@ -1,0 +1,235 @@
+"""Which keys are trusted, for how long, and what happens when their files change or break."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from tests.support.server import StubDispatcher, running
+from tests.support.tokens import DROP, ISSUER, Issuer, b64
+from tool_server.errors import TrustError
+from tool_server.keys import Keyring
+
+
+def keyring_of(directory: Path, *members: object) -> Keyring:
+    (directory / "jwks.json").write_text(json.dumps({"keys": list(members)}))
+    (directory / "issuers.json").write_text(json.dumps([{"issuer": ISSUER, "jwks_file": "jwks.json"}]))
+    return Keyring(directory / "issuers.json")
+
+
+def rsa_jwk(numbers: rsa.RSAPublicNumbers, **changes: object) -> dict[str, object]:
+    def number(value: int) -> str:
+        return b64(value.to_bytes((value.bit_length() + 7) // 8, "big"))
+
+    return {"kty": "RSA", "kid": "r", "alg": "RS256", "n": number(numbers.n), "e": number(numbers.e), **changes}
+
+
+def jwk_of(algorithm: str, **changes: object) -> dict[str, object]:
+    match algorithm[:2]:
+        case "ES":
+            curve = {"ES256": ec.SECP256R1(), "ES384": ec.SECP384R1(), "ES512": ec.SECP521R1()}[algorithm]
+            base = ECAlgorithm.to_jwk(ec.generate_private_key(curve).public_key(), as_dict=True)
+        case _:
+            public = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key()
+            base = RSAAlgorithm.to_jwk(public, as_dict=True)
+            base.pop("key_ops", None)
+    return {**base, "kid": algorithm, "alg": algorithm, **changes}
+
+
+def test_each_asymmetric_algorithm_is_pinned_to_the_key_that_names_it(tmp_path):
+    names = ("ES256", "ES384", "ES512", "RS256", "PS512")
+    trust = keyring_of(tmp_path, *(jwk_of(name) for name in names)).trust()
+    assert {kid: key.algorithm for kid, key in trust.keys.items()} == {name: name for name in names}
+
+
+SECRETS = ["", "secret", "x" * 31, "x" * 64]
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=lambda text: f"{len(text)} bytes")
+def test_no_shared_secret_is_a_key_however_long(tmp_path, secret):
+    with pytest.raises(TrustError, match="symmetric"):
+        keyring_of(tmp_path, {"kty": "oct", "kid": "s", "alg": "HS256", "k": b64(secret.encode())})
+
+
+WRONG_MEMBERS = {
+    "for encryption": {"use": "enc"},
+    "use of another type": {"use": ["sig"]},
+    "key_ops encrypt": {"use": DROP, "key_ops": ["encrypt"]},
+    "key_ops sign and verify": {"key_ops": ["sign", "verify"]},
+    "no algorithm": {"alg": DROP},
+    "algorithm none": {"alg": "none"},
+    "algorithm HS256": {"alg": "HS256"},
+    "another kind's algorithm": {"alg": "ES256"},
+    "another curve": {"crv": "Ed448"},
+    "no curve": {"crv": DROP},
+    "no kid": {"kid": DROP},
+    "empty kid": {"kid": ""},
+    "kid with a line break": {"kid": "a\nb"},
+    "long kid": {"kid": "k" * 121},
+    "kid of another type": {"kid": 7},
+    "short point": {"x": b64(b"short")},
+    "no point": {"x": DROP},
+    "private": {"d": b64(b"d" * 32)},
+    "private in part": {"q": "AA"},
+}
+
+
+@pytest.mark.parametrize("changes", WRONG_MEMBERS.values(), ids=WRONG_MEMBERS.keys())
+def test_a_key_that_is_not_a_public_signature_key_with_its_algorithm_is_not_loaded(tmp_path, changes):
+    member = Issuer.at(tmp_path).jwk(**changes)
+    with pytest.raises(TrustError) as caught:
+        keyring_of(tmp_path, member)
+    assert str(member.get("d", "never")) not in str(caught.value)
+
+
+P = 2**255 - 19
+
+
+@pytest.mark.parametrize(
+    "y",
+    [0, 1, P - 1, P, P + 1, 2**255 - 1, 2**255, 2**255 + 1]
+    + [int.from_bytes(bytes.fromhex(text), "little") for text in (
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    )],
+    ids=hex,
+)  # fmt: skip
+def test_a_point_of_small_order_or_in_a_second_spelling_is_no_key(tmp_path, y):
+    with pytest.raises(TrustError, match="small order"):
+        keyring_of(tmp_path, Issuer.at(tmp_path).jwk(x=b64(y.to_bytes(32, "little"))))
+
+
+def test_a_short_or_weak_rsa_key_is_not_loaded(tmp_path):
+    strong = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key().public_numbers()
+    keyring_of(tmp_path, rsa_jwk(strong))
+    short = rsa.RSAPublicNumbers(65537, strong.n % 2**1023 | 2**1023 | 1)
+    for weak in (
+        short,
+        rsa.RSAPublicNumbers(3, strong.n),
+        rsa.RSAPublicNumbers(1, strong.n),
+        rsa.RSAPublicNumbers(65537, strong.n + 1),
+    ):
+        with pytest.raises(TrustError):
+            keyring_of(tmp_path, rsa_jwk(weak))
+
+
+def test_a_point_off_its_curve_is_no_key(tmp_path):
+    member = jwk_of("ES256")
+    with pytest.raises(TrustError, match="well-formed"):
+        keyring_of(tmp_path, {**member, "y": member["x"]})
+
+
+def test_a_kid_or_a_key_that_stands_there_twice_is_refused(tmp_path):
+    first = Issuer.at(tmp_path)
+    second = Issuer(Ed25519PrivateKey.generate(), "key-1", ISSUER, tmp_path)
+    with pytest.raises(TrustError, match="two keys have the kid"):
+        keyring_of(tmp_path, first.jwk(), second.jwk())
+    with pytest.raises(TrustError, match="another kid"):
+        keyring_of(tmp_path, first.jwk(), first.jwk(kid="key-2"))
+
+
+def test_one_bad_key_spoils_the_set(tmp_path):
+    good = Issuer.at(tmp_path).jwk()
+    for bad in ({"kty": "oct", "kid": "s", "alg": "HS256", "k": "AAAA"}, "text", None, [], {}):
+        with pytest.raises(TrustError):
+            keyring_of(tmp_path, good, bad)
+
+
+BROKEN = {
+    "missing": None,
+    "empty": b"",
+    "no JSON": b"{",
+    "a list": b"[]",
+    "no keys": b'{"keys": []}',
+    "keys of another type": b'{"keys": {}}',
+    "a member twice": b'{"keys": [], "keys": []}',
+    "not UTF-8": b"\xff\xfe{}",
+    "too large": b" " * (256 * 1024 + 1),
+}
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN.keys())
+@pytest.mark.parametrize("file", ["issuers.json", "jwks.json"])
+def test_the_server_does_not_start_on_files_that_it_cannot_trust(tmp_path, file, content):
+    Issuer.at(tmp_path)
+    path = tmp_path / file
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(TrustError, match=file if content != b'{"keys": []}' else "issuers"):
+        Keyring(tmp_path / "issuers.json")
+
+
+def test_an_issuer_named_twice_is_refused(tmp_path):
+    Issuer.at(tmp_path)
+    row = {"issuer": ISSUER, "jwks_file": "jwks.json"}
+    for rows in ([row, row], [{**row, "trusted": True}], [{"issuer": ISSUER}], [{**row, "issuer": ""}], [7]):
+        (tmp_path / "issuers.json").write_text(json.dumps(rows))
+        with pytest.raises(TrustError, match="issuers"):
+            Keyring(tmp_path / "issuers.json")
+
+
+def test_a_removed_key_is_refused_from_the_next_request_on_without_a_restart(tmp_path):
+    with running(StubDispatcher(), tmp_path) as server:
+        retired, token = server.issuer, server.issuer.token()
+        assert server.call(token=token).status_code == 200
+        new = Issuer(Ed25519PrivateKey.generate(), "key-2", ISSUER, tmp_path, retired.resource)
+        retired.publish(retired.jwk(), new.jwk())
+        assert [server.call(token=issuer.token()).status_code for issuer in (retired, new)] == [200, 200]
+        retired.publish(new.jwk())
+        assert [server.call(token=text).status_code for text in (token, new.token())] == [401, 200]
+
+
+def test_the_same_kid_with_another_key_ends_the_old_keys_tokens(tmp_path):
+    with running(StubDispatcher(), tmp_path) as server:
+        token = server.issuer.token()
+        new = Issuer(Ed25519PrivateKey.generate(), server.issuer.kid, ISSUER, tmp_path, server.issuer.resource)
+        new.publish(new.jwk())
+        assert [server.call(token=text).status_code for text in (token, new.token())] == [401, 200]
+
+
+@pytest.mark.parametrize("file", ["issuers.json", "jwks.json"])
+def test_a_file_that_breaks_while_the_server_runs_trusts_nobody_until_it_is_mended(tmp_path, file):
+    with running(StubDispatcher(), tmp_path) as server:
+        token, path = server.issuer.token(), tmp_path / file
+        good = path.read_bytes()
+        for broken in (None, good[: len(good) // 2], b"{}"):
+            if broken is None:
+                path.unlink()
+            else:
+                path.write_bytes(broken)
+            response = server.call(token=token)
+            assert response.status_code == 503
+            assert response.json()["error"]["data"]["code"] == "unavailable"
+            assert "retry-after" in response.headers
+            ready = server.client.get(f"{server.origin}/readyz")
+            assert (ready.status_code, ready.json()["reason"]) == (503, "keys_unusable")
+            path.write_bytes(good)
+            assert server.call(token=token).status_code == 200
+            assert server.client.get(f"{server.origin}/readyz").status_code == 200
+
+
+def test_a_key_of_another_algorithm_verifies_tokens_of_that_algorithm_alone(tmp_path):
+    with running(StubDispatcher(), tmp_path) as server:
+        private = ec.generate_private_key(ec.SECP256R1())
+        member = ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
+        server.issuer.publish({**member, "kid": "ec", "alg": "ES256"})
+        for name, status in (("ES256", 200), ("EdDSA", 401), ("ES384", 401), ("none", 401)):
+            header = server.issuer.header(kid="ec", alg=name)
+            signed = ".".join(b64(json.dumps(part).encode()) for part in (header, server.issuer.claims()))
+            signature = ECAlgorithm(ECAlgorithm.SHA256).sign(signed.encode(), private)
+            assert server.call(token=f"{signed}.{b64(signature)}").status_code == status
+
+
+def test_base64_of_the_standard_alphabet_is_no_spelling_of_a_key(tmp_path):
+    issuer = Issuer.at(tmp_path)
+    raw = issuer.private.public_key().public_bytes_raw()
+    assert keyring_of(tmp_path, issuer.jwk()).trust().keys["key-1"].raw.endswith(raw)
+    with pytest.raises(TrustError):
+        keyring_of(tmp_path, issuer.jwk(x=base64.b64encode(raw + b"\xff").decode()))
