@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -18,30 +19,25 @@ from host.domain.principals import AuthorizationSet
 from host.domain.proposals import Planner
 from host.domain.workflow import Move, Workflow
 from shared_contracts.contract import Tool
-from shared_contracts.task_token import CallDetails
 
 Pool = AsyncConnectionPool[AsyncConnection[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """What one call's token says; everything that a planner must not fill."""
-
-    jti: str
-    task_id: str
-    tenant_id: str
-    subject: str
-    scope: str
-    details: CallDetails
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
-    """One call as it leaves the engine."""
+    """One call as it leaves the engine: its arguments, and all that its token says and a planner must not fill."""
 
     tool: Tool
     arguments: Mapping[str, Any]
-    grant: Grant
+    jti: str
+    workflow_id: UUID
+    tenant_id: str
+    subject: str
+    customer: str
+    resource: str
+    idempotency_key: str | None
+    attempt: int
+    requested_at: datetime
     timeout_seconds: float
     correlation: Mapping[str, str]
 

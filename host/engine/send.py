@@ -11,10 +11,8 @@ from typing import Any
 from host.domain.outcome import Outcome
 from host.domain.state import State
 from host.domain.step import key_of
-from host.engine.parts import Grant, Parts, Request
+from host.engine.parts import Parts, Request
 from shared_contracts.contract import Tool
-from shared_contracts.digest import digest
-from shared_contracts.task_token import CallDetails
 
 
 async def send(parts: Parts, state: State, tool: Tool, arguments: Mapping[str, Any], timeout_seconds: float) -> Outcome:
@@ -24,20 +22,23 @@ async def send(parts: Parts, state: State, tool: Tool, arguments: Mapping[str, A
     if call is None or under_way is None:
         raise AssertionError("no request may leave before its attempt is committed")
     effect = state.effect_in_hand()
-    details = CallDetails(
-        type="kessai_call",
-        tool=tool.name,
-        resource=task.resource,
+    request = Request(
+        tool=tool,
+        arguments=arguments,
+        jti=under_way.jti,
+        workflow_id=task.workflow_id,
+        tenant_id=task.tenant_id,
+        subject=task.principal,
         customer=task.customer,
-        arguments_sha256=digest(dict(arguments)),
+        resource=task.resource,
         idempotency_key=key_of(task.workflow_id, call.tool) if tool.idempotency_key else None,
         attempt=effect.attempt if effect is not None else call.sends(),
         requested_at=task.requested_at,
+        timeout_seconds=timeout_seconds,
+        correlation={
+            "dev.kessai/workflow_id": str(task.workflow_id),
+            "dev.kessai/step_id": f"{task.workflow_id}.{call.step}",
+            "dev.kessai/purpose": under_way.purpose,
+        },
     )
-    grant = Grant(under_way.jti, str(task.workflow_id), task.tenant_id, task.principal, tool.scope.value, details)
-    correlation = {
-        "workflow_id": str(task.workflow_id),
-        "step_id": f"{task.workflow_id}.{call.step}",
-        "purpose": under_way.purpose,
-    }
-    return await parts.tools.call(Request(tool, arguments, grant, timeout_seconds, correlation))
+    return await parts.tools.call(request)

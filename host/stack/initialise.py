@@ -56,9 +56,9 @@ def _initdb(binaries: Binaries, data: Path, password_file: Path, user: OsUser | 
     done = subprocess.run(
         argv, capture_output=True, text=True, check=False, cwd="/", env=PLAIN_ENVIRONMENT, umask=0o077, **drop
     )
-    with log.open("a", encoding="utf-8") as file:
-        file.write(done.stdout + done.stderr)
     if done.returncode != 0:
+        with log.open("a", encoding="utf-8") as file:
+            file.write(done.stdout + done.stderr)
         raise StackError(
             StackProblem.POSTGRES_FAILED,
             f"initdb of {data} failed with {done.returncode}: {done.stderr.strip()[-600:]}",

@@ -59,7 +59,17 @@ def remove_place(home: Home, place: Path) -> None:
 
 
 def socket_directory(place: Path, remembered: str | None, user: OsUser | None) -> Path:
-    """One that only the cluster's user (and root) can enter, with a path that fits into a socket address."""
+    """One that only the cluster's user (and root) can enter, with a path that fits into a socket address.
+
+    It is this cluster's alone. Called when no server of ours runs, so what lies in it is stale.
+    """
+    found = _socket_directory(place, remembered, user)
+    for left in found.glob(".s.PGSQL.*"):
+        left.unlink()  # of a killed server; its lock may name a number that now is somebody else's
+    return found
+
+
+def _socket_directory(place: Path, remembered: str | None, user: OsUser | None) -> Path:
     wanted = place / "socket"
     if _fits(wanted):
         if not wanted.exists():

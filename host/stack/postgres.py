@@ -34,6 +34,7 @@ from host.stack.serving import ADMIN, ForeignServerError, NotServingError, prove
 
 POLL_SECONDS = 0.02
 CLAIM_SECONDS_MAX = 30.0  # a postmaster writes its whole pid file before it recovers
+DYING_SECONDS = 1.0
 STOP_SECONDS_MAX = 60.0  # the last checkpoint of a fast shutdown
 PORT_TAKEN = "could not create any TCP/IP sockets"
 LEFT_BEHIND = ("pre-existing shared memory block", 'lock file "postmaster.pid" already exists')
@@ -131,6 +132,8 @@ async def find(cluster: Cluster) -> Server | None:
     try:
         return await _serving(cluster, process, Path(claim.socket_directory), claim.port, started_here=False)
     except (NotServingError, OperationalError) as error:
+        if await process.gone(DYING_SECONDS):  # it was killed, and we saw it before it was gone
+            return None
         raise _failed(cluster, str(error)) from error
 
 

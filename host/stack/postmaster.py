@@ -8,6 +8,7 @@ backend that outlived its postmaster still writes.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import struct
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 from host.stack.errors import StackError, StackProblem
 from host.stack.pids import Identity, boot, born
 
+PID = re.compile(r"[1-9]\d{0,8}")
 ORPHANS_SECONDS = 5.0  # a backend sees the death of its postmaster when it next waits for anything
 
 
@@ -40,12 +42,9 @@ def read_pid_file(data: Path) -> PidFile | None:
 
 def running_postmaster(data: Path) -> Identity | None:
     """The living process that owns this data directory."""
-    lines = _lines(data)
-    if not lines or not lines[0].isdigit():
-        return None
-    pid = int(lines[0])
-    birth = born(pid)
-    return Identity(pid, birth) if birth is not None and _serves(pid, data) else None
+    pid = _claimed_pid(data)
+    birth = None if pid is None else born(pid)
+    return Identity(pid, birth) if pid is not None and birth is not None and _serves(pid, data) else None
 
 
 async def clear_left_behind(data: Path, last_boot: object) -> None:
@@ -57,16 +56,16 @@ async def clear_left_behind(data: Path, last_boot: object) -> None:
                 orphan.signal(number)
         for orphan in orphans:
             await orphan.gone(ORPHANS_SECONDS)
-    lines = _lines(data)
-    if not lines or not _number_taken(lines[0]):
+    file, pid = data / "postmaster.pid", _claimed_pid(data)
+    if not file.exists() or (pid is not None and not _number_taken(pid)):
         return  # PostgreSQL sees that itself, and checks the dead server's shared memory too
     if _orphans(data) or (sys.platform != "linux" and last_boot == boot()):
         raise StackError(
             StackProblem.POSTGRES_FOREIGN,
-            f"{data}/postmaster.pid names process {lines[0]}; others may still work in {data}.",
-            f"Make sure that no postgres runs there, remove {data}/postmaster.pid, and start again.",
+            f"{file} names process {pid}, which is not our server; others may still work in {data}.",
+            f"Make sure that no postgres runs there, remove {file}, and start again.",
         )
-    (data / "postmaster.pid").unlink()
+    file.unlink()
 
 
 def system_identifier(data: Path) -> int:
@@ -83,12 +82,16 @@ def _lines(data: Path) -> list[str]:
     return [line.strip() for line in text.splitlines()]
 
 
-def _number_taken(pid: str) -> bool:
+def _claimed_pid(data: Path) -> int | None:
+    """None where there is no file, or no number of a process in it."""
+    lines = _lines(data)
+    return int(lines[0]) if lines and PID.fullmatch(lines[0]) else None
+
+
+def _number_taken(pid: int) -> bool:
     """As PostgreSQL asks: a zombie counts, and so does a process of somebody else's."""
-    if not pid.isdigit():
-        return True
     try:
-        os.kill(int(pid), 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:

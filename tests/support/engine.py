@@ -61,9 +61,7 @@ async def engine(
 ) -> AsyncIterator[Parts]:
     """Give an engine on a database of its own."""
     dsn = host_database()
-    async with AsyncConnectionPool(
-        dsn, min_size=1, max_size=8, open=False, kwargs={"autocommit": True}
-    ) as pool:
+    async with AsyncConnectionPool(dsn, min_size=1, max_size=8, open=False, kwargs={"autocommit": True}) as pool:
         yield await parts(pool, tools, planner, lease_seconds=lease_seconds, principal=principal)
     drop_database(dsn)
 

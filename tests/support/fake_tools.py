@@ -68,7 +68,7 @@ class FakeTools:
 
     def honest(self, request: Request) -> Outcome:
         arguments = request.arguments
-        key = request.grant.details.idempotency_key
+        key = request.idempotency_key
         match request.tool.name:
             case "get_order":
                 return Success(self.order(str(arguments["order_id"])))
@@ -90,7 +90,7 @@ class FakeTools:
                 raise AssertionError(name)
 
     def found(self, request: Request, table: Mapping[str, Any]) -> dict[str, Any]:
-        key, attempt = request.grant.details.idempotency_key, request.grant.details.attempt
+        key, attempt = request.idempotency_key, request.attempt
         assert key is not None
         assert attempt is not None
         if key not in table:

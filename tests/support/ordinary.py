@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
+import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 NOBODY = "nobody"
 
 
-def directory_for(path: Path) -> Path:
-    """A new directory at `path` that belongs to the user of `as_ordinary_user`, who can get there."""
-    path.mkdir(mode=0o700)
-    for parent in path.parents:
-        if parent.stat().st_uid == os.geteuid() and parent != Path("/") and "pytest" in parent.name:
-            parent.chmod(0o711)
-    if os.geteuid() == 0:
-        user = pwd.getpwnam(NOBODY)
-        os.chown(path, user.pw_uid, user.pw_gid)
-    return path
+@contextmanager
+def public_directory() -> Iterator[Path]:
+    """One that everybody can pass into, which pytest's own are not."""
+    made = Path(tempfile.mkdtemp(prefix="kessai-public-"))
+    made.chmod(0o755)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+@contextmanager
+def ordinary_directory() -> Iterator[Path]:
+    """One of the user that `as_ordinary_user` becomes."""
+    with public_directory() as public:
+        made = public / "own"
+        made.mkdir(mode=0o700)
+        if os.geteuid() == 0:
+            user = pwd.getpwnam(NOBODY)
+            os.chown(made, user.pw_uid, user.pw_gid)
+        yield made
 
 
 def as_ordinary_user(work: Callable[[], str]) -> str:

@@ -1,0 +1,48 @@
+"""The engine's only way out: one call's token, one request over MCP, one outcome."""
+
+from __future__ import annotations
+
+from host.domain.outcome import Outcome, Rejected
+from host.engine.parts import Request
+from host.tool_client.client import CallRequest, ToolClient
+from host.tool_client.mint import Grant, Minter
+from host.tool_client.readiness import Listing
+from shared_contracts.digest import digest
+
+
+class Gateway:
+    """Implements `host.engine.parts.Tools`; a tool that the server calls disabled is dropped at once."""
+
+    def __init__(self, client: ToolClient, minter: Minter, listing: Listing) -> None:
+        """Take what `host.wiring` has opened."""
+        self._client = client
+        self._minter = minter
+        self._listing = listing
+
+    def available(self) -> frozenset[str]:
+        """Name the tools of the newest listing."""
+        return self._listing.available
+
+    async def call(self, request: Request) -> Outcome:
+        """Mint, send, classify."""
+        arguments = dict(request.arguments)
+        grant = Grant(
+            jti=request.jti,
+            tenant_id=request.tenant_id,
+            subject=request.subject,
+            workflow_id=str(request.workflow_id),
+            tool=request.tool,
+            customer=request.customer,
+            resource=request.resource,
+            arguments_sha256=digest(arguments),
+            idempotency_key=request.idempotency_key,
+            attempt=request.attempt,
+            requested_at=request.requested_at,
+        )
+        token = self._minter.call(grant)
+        correlation = dict(request.correlation)
+        call = CallRequest(request.tool, arguments, token, request.timeout_seconds, correlation)
+        outcome = await self._client.call(call)
+        if isinstance(outcome, Rejected) and outcome.error.code == "tool_disabled":
+            self._listing.drop(request.tool.name)
+        return outcome

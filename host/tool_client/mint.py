@@ -1,0 +1,138 @@
+"""Task tokens: one per call, worth that call alone, signed with the host's Ed25519 key.
+
+Invariant: whatever is minted is a whole `TaskClaims` with the scope of exactly the tool it is for. The caller gives
+the `jti` of a call, so that it stands in the record before the token exists; the token itself is stored nowhere.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from shared_contracts.contract import FROM_TOKEN, Tool
+from shared_contracts.task_token import (
+    ALGORITHM,
+    LIFETIME_SECONDS_MAX,
+    TOKEN_TYPE,
+    CallDetails,
+    Purpose,
+    TaskClaims,
+    Use,
+)
+
+CLIENT_ID = "kessai-host"
+PROBE_TASK = "readiness"
+
+
+class SigningKeyError(ValueError):
+    """The key is no private Ed25519 JWK with a kid."""
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """The key and the name under which its public half is published."""
+
+    kid: str
+    private: Ed25519PrivateKey
+
+    @classmethod
+    def from_jwk(cls, jwk: Mapping[str, Any]) -> SigningKey:
+        """Read a private JWK (RFC 8037); `host.stack.keys` reads the file and refuses one that others can read."""
+        kid = jwk.get("kid")
+        if jwk.get("kty") != "OKP" or jwk.get("crv") != "Ed25519" or not isinstance(kid, str) or not kid:
+            raise SigningKeyError("the signing key is no Ed25519 JWK with a kid; make one with `kessai up`")
+        try:
+            private = jwt.PyJWK.from_dict(dict(jwk), algorithm=ALGORITHM).key
+        except (jwt.PyJWTError, ValueError) as error:
+            raise SigningKeyError("the signing key cannot be read") from error
+        if not isinstance(private, Ed25519PrivateKey):
+            raise SigningKeyError("the signing key has no private half")
+        return cls(kid, private)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one token is good for; everything that a planner must not fill.
+
+    `attempt` counts sends of one intention from 1; a look-up names the attempt that it closes.
+    """
+
+    jti: str
+    tenant_id: str
+    subject: str
+    workflow_id: str
+    tool: Tool
+    customer: str
+    resource: str
+    arguments_sha256: str
+    idempotency_key: str | None
+    attempt: int
+    requested_at: datetime
+    purpose: Purpose | None = None
+
+
+class Minter:
+    """Signs for one issuer and one audience, the tool server's canonical resource URI."""
+
+    def __init__(self, key: SigningKey, issuer: str, audience: str, clock: Callable[[], float] = time.time) -> None:
+        self._key = key
+        self._issuer = issuer
+        self._audience = audience
+        self._clock = clock
+
+    def call(self, grant: Grant) -> str:
+        """Mint the token of one call; about 40 µs. A tool that takes its key from the token gets none without."""
+        tool = grant.tool
+        if (tool.idempotency_key == FROM_TOKEN) != (grant.idempotency_key is not None):
+            raise ValueError(f"{tool.name}: a key is given exactly where the contract takes it from the token")
+        details = CallDetails(
+            type="kessai_call",
+            tool=tool.name,
+            resource=grant.resource,
+            customer=grant.customer,
+            arguments_sha256=grant.arguments_sha256,
+            idempotency_key=grant.idempotency_key,
+            attempt=grant.attempt,
+            requested_at=grant.requested_at,
+            purpose=grant.purpose,
+        )
+        return self._mint(
+            Use.CALL, grant.jti, grant.workflow_id, grant.tenant_id, grant.subject, tool.scope.value, (details,)
+        )
+
+    def probe(self, tenant_id: str, subject: str) -> str:
+        """Mint a token that can negotiate and list, and call nothing."""
+        return self._mint(Use.PROBE, new_jti(), PROBE_TASK, tenant_id, subject, "", ())
+
+    def _mint(
+        self, use: Use, jti: str, task: str, tenant: str, subject: str, scope: str, details: tuple[CallDetails, ...]
+    ) -> str:
+        now = int(self._clock())
+        claims = TaskClaims(
+            iss=self._issuer, aud=self._audience, sub=subject, client_id=CLIENT_ID, tenant_id=tenant, task_id=task,
+            scope=scope, iat=now, nbf=now, exp=now + LIFETIME_SECONDS_MAX[use], jti=jti, use=use,
+            authorization_details=details,
+        )  # fmt: skip
+        return mint(claims, self._key)
+
+
+def mint(claims: TaskClaims, key: SigningKey) -> str:
+    """Sign claims as an RFC 9068 access token. What does not apply is left out rather than null."""
+    return jwt.encode(
+        claims.model_dump(mode="json", exclude_none=True),
+        key.private,
+        algorithm=ALGORITHM,
+        headers={"typ": TOKEN_TYPE, "kid": key.kid},
+    )
+
+
+def new_jti() -> str:
+    """128 random bits: no two tokens share it, and nobody guesses it."""
+    return secrets.token_hex(16)
