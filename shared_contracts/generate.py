@@ -35,12 +35,12 @@ def render(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def main() -> None:
+def write(folder: Path) -> None:
     """Write all files; files that another module generates are left alone."""
-    FOLDER.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     for name, schema in schemas().items():
-        (FOLDER / name).write_text(render(schema), encoding="utf-8")
+        (folder / name).write_text(render(schema), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write(FOLDER)

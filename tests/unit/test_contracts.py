@@ -17,7 +17,7 @@ from shared_contracts.contract import (
     blanks,
     offerable,
 )
-from shared_contracts.errors import ERRORS
+from shared_contracts.errors import ERRORS, error_body
 from shared_contracts.tools import TOOLS
 
 WRITES = {name: tool for name, tool in TOOLS.items() if tool.writes}
@@ -89,6 +89,22 @@ def test_the_success_of_a_write_is_one_value_that_its_answer_can_have(tool):
     assert not tool.succeeded({})
 
 
+@EVERY_TOOL
+def test_accepted_and_doubtful_answers_are_no_success_and_never_both(tool):
+    values = {*tool.pending_values, *tool.doubtful_values, "sent", "created", "cancelled", "rejected", None}
+    for answer in ({"status": value} for value in values):
+        assert not (tool.pending(answer) and tool.doubtful(answer))
+        assert not tool.writes or not (tool.succeeded(answer) and (tool.pending(answer) or tool.doubtful(answer)))
+
+
+def test_a_notice_that_is_queued_is_not_sent_and_one_that_is_unknown_is_neither():
+    notice = TOOLS["send_return_notice"]
+    assert notice.pending({"status": "queued"})
+    assert notice.pending({"status": "sending"})
+    assert notice.doubtful({"status": "unknown"})
+    assert not notice.doubtful({"status": "rejected"})
+
+
 @EVERY_WRITE
 def test_a_lost_answer_is_never_simply_sent_again(tool):
     assert tool.ambiguous_failure in set(Ambiguous)
@@ -149,6 +165,16 @@ def test_every_error_code_has_its_class_its_sentence_and_its_mend():
         assert row.meaning.endswith(".")
         assert row.mend
         assert not row.retryable or row.outcome_known, "what may have happened is never simply sent again"
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_an_error_on_the_wire_says_its_class_and_whether_anything_may_have_happened(code):
+    row = ERRORS[code]
+    assert error_body(code, "why", {"a": 1}) == {
+        "code": code, "category": row.category.value, "retryable": row.retryable, "outcome_known": row.outcome_known,
+        "message": "why", "details": {"a": 1},
+    }  # fmt: skip
+    assert error_body(code, "why")["details"] == {}
 
 
 def test_a_row_is_plain_data_of_the_few_kinds_that_print():

@@ -219,6 +219,11 @@ def test_a_fault_of_the_goods_is_no_way_around_the_approval(reason):
     assert rule(facts(reason=reason, refund=money(50_000)), NOTHING).reason == "high_value"
 
 
+def test_a_currency_without_a_limit_never_passes_as_a_low_amount_wherever_its_row_stands():
+    (row,) = [row for row in DECISION_TABLE if row.reason == "high_value"]
+    assert row.when(facts(refund=money(0), approval_threshold=None), NOTHING)
+
+
 def test_a_gift_of_price_nothing_goes_back_for_nothing():
     gift = line(refund=money(0))
     assert rule(facts(gift, refund=money(0)), NOTHING) == Ruling(Outcome.ELIGIBLE, "eligible")

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from shared_contracts.base import parse
 from shared_contracts.contract import Tool
-from shared_contracts.generate import FOLDER, render, schemas
+from shared_contracts.generate import FOLDER, render, schemas, write
 from shared_contracts.tools import TOOLS
 
 EVERY_TOOL = pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
@@ -65,6 +65,13 @@ def properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 @pytest.mark.parametrize("name", schemas())
 def test_a_committed_schema_is_the_one_that_the_code_generates(name):
     assert (FOLDER / name).read_text(encoding="utf-8") == render(schemas()[name])
+
+
+def test_the_generator_writes_every_schema_and_leaves_other_files_alone(tmp_path):
+    (tmp_path / "record.json").write_text("another's", encoding="utf-8")
+    write(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == set(schemas()) | {"record.json"}
+    assert (tmp_path / "record.json").read_text(encoding="utf-8") == "another's"
 
 
 def test_no_committed_schema_belongs_to_a_tool_that_is_gone():
