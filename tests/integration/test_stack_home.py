@@ -13,7 +13,7 @@ from host.stack.errors import StackError, StackProblem
 from host.stack.files import read_secret, write_secret, write_whole
 from host.stack.home import MARKER, default_root, existing_home, open_home
 from host.stack.removal import empty_home
-from tests.support.ordinary import as_ordinary_user, directory_for
+from tests.support.ordinary import as_ordinary_user, ordinary_directory
 
 
 def mode(path: Path) -> int:
@@ -70,14 +70,14 @@ def test_a_home_below_a_file_cannot_be_written(tmp_path: Path) -> None:
     refused(StackProblem.HOME_NOT_WRITABLE, open_home, tmp_path / "file" / "home")
 
 
-def test_a_home_where_we_may_not_write_is_refused(tmp_path: Path) -> None:
-    closed = directory_for(tmp_path / "closed")
-    closed.chmod(0o555)
-    assert "home_not_writable" in as_ordinary_user(lambda: _problem(closed / "home"))
+def test_a_home_where_we_may_not_write_is_refused() -> None:
+    with ordinary_directory() as own:
+        own.chmod(0o555)
+        assert as_ordinary_user(lambda: _problem(own / "home")) == "home_not_writable"
 
 
 def test_a_home_of_somebody_else_is_refused() -> None:
-    assert "home_not_ours" in as_ordinary_user(lambda: _problem(Path("/")))
+    assert as_ordinary_user(lambda: _problem(Path("/"))) == "home_not_ours"
 
 
 def _problem(root: Path) -> str:

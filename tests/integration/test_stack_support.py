@@ -12,9 +12,7 @@ def test_a_new_database_is_empty_and_asks_for_a_password() -> None:
     dsn = cluster.create_database()
     with psycopg.connect(dsn) as connection:
         assert connection.execute("SELECT current_setting('fsync')").fetchone() == ("off",)
-        assert connection.execute(
-            "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
-        ).fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         psycopg.connect(cluster.dsn_of(cluster.database_name(dsn), user="postgres", password="wrong"))
     cluster.drop_database(dsn)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 - loaded now: a dropped process may not reach the library
+import encodings.ascii
+import encodings.idna
+import encodings.latin_1  # noqa: F401
 import os
 import pwd
 import shutil
