@@ -120,7 +120,7 @@ class Gate:
         if isinstance(body, bytes):
             fault = self._judge(scope[CALLER], body, head)
             if fault is None:
-                await self._app(scope, _replay(body, receive), send)
+                await self._app(_said_plainly(scope), _replay(body, receive), send)
                 return
             body = fault
         if body is not None:  # None: the caller has gone, and nobody waits for an answer
@@ -167,6 +167,13 @@ def _media_fault(request: Request, head: dict[str, list[bytes]]) -> Response | N
     if check_accept_headers(request) != (True, True):
         return refusal(406, "invalid_request", "Accept must allow application/json and text/event-stream.")
     return None
+
+
+def _said_plainly(scope: Scope) -> Scope:
+    """Media types are compared without regard to case here, and with it by a part of the protocol's own code."""
+    name = b"content-type"
+    scope["headers"] = [(key, b"application/json" if key == name else value) for key, value in scope["headers"]]
+    return scope
 
 
 async def _body(receive: Receive, declared: list[bytes]) -> bytes | Response | None:
