@@ -76,10 +76,12 @@ class Step:
         self._move(edge, target, event, actor, reason, evidence)
         self.state = replace(self.state, task=replace(self.state.task, resume_state=keeps, reason=reason))
 
-    def end(self, event: str, reason: str, end: Control, evidence: Iterable[str] = ()) -> None:
+    def end(
+        self, event: str, reason: str, end: Control, evidence: Iterable[str] = (), actor: Actor = Actor.ENGINE
+    ) -> None:
         """Make the business move into an end, with its audit row and its outbox row."""
         before = self.state.task.state
-        self.business(event, Edge(self.state.control.control, end), reason, evidence=evidence)
+        self.business(event, Edge(self.state.control.control, end), reason, actor, evidence)
         self._close_audit(before, end)
 
     def _row(self, event: str) -> Transition:

@@ -35,7 +35,7 @@ from host.engine.parts import Kind, Parts, new_jti
 from host.engine.propose import ask_planner, redispatch
 from host.engine.reconcile import looked_up
 from host.engine.send import send
-from host.engine.settle import CUT_OFF, answered, in_doubt, rejected, review
+from host.engine.settle import CUT_OFF, EXPIRED, answered, in_doubt, rejected, review
 from host.engine.verify import read_arguments, verified
 from host.engine.wait import STOP_RECHECK_SECONDS, Wait
 from host.store import ledger
@@ -72,8 +72,8 @@ async def load(parts: Parts, workflow_id: UUID) -> State:
 
 
 def _runnable(state: State) -> bool:
-    waits_for_person = state.proposal is not None and state.proposal.execution is Execution.WAITING_FOR_APPROVAL
-    return state.control.control not in ENDS and not state.control.asleep and not waits_for_person
+    """Tell whether there is work now; a wait for a person has a timer too, so that it ends by itself."""
+    return state.control.control not in ENDS and not state.control.asleep
 
 
 class _Driver:
@@ -157,6 +157,9 @@ class _Driver:
                 step.go(STARTED)
             case Control.TOOL_PROPOSED if step.state.task.state == self.kind.workflow.retry_state:
                 step.business("due", WAITED, "due", Actor.TIMER)
+            case Control.TOOL_PROPOSED if step.state.task.state == self.kind.workflow.approval_state:
+                step.settle_call(Execution.FAILED, error=EXPIRED)
+                step.end("expired", "expired", Control.STOPPED, actor=Actor.TIMER)
             case Control.TOOL_RUNNING | Control.OBSERVING if call is not None:
                 return await self._recover(step, self.parts.registry[call.tool], control)
             case _:

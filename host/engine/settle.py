@@ -26,6 +26,7 @@ def internal(code: str, category: Category, message: str) -> CallError:
     return CallError(code, category, message, False, False, None, {})
 
 
+EXPIRED = internal("expired", Category.AUTHORIZATION, "nobody approved it in time")
 CUT_OFF = internal("cut_off", Category.TRANSIENT, "this host died while the request was under way")
 
 
