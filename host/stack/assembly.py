@@ -18,7 +18,7 @@ from host.stack.roles import FAMILIES, OWNER, Side, dsn
 
 HOST, TOOLS = "host.cli", "tool_server.cli"
 TOOL_SERVER, WORKER = "tool_server", "worker"
-TOOL_SERVER_DRAIN_SECONDS = 15.0  # one call at its timeout, and its log
+TOOL_SERVER_DRAIN_SECONDS = 25.0  # above the longest that it gives the calls in hand
 WORKER_DRAIN_SECONDS = 30.0  # the call in hand, its read-back and its commit
 
 

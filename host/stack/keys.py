@@ -116,11 +116,14 @@ def _publish(jwks: Path, keys: list[dict[str, Any]]) -> None:
 def _trust(issuers: Path, issuer: str, jwks: Path) -> None:
     """Our own entry; issuers that an operator added stay."""
     try:
-        others = [entry for entry in json.loads(issuers.read_text("utf-8")) if entry["issuer"] != issuer]
+        found = json.loads(issuers.read_text("utf-8"))
+        others = [entry for entry in found if entry["issuer"] != issuer]
     except FileNotFoundError:
-        others = []
+        found, others = [], []
     except (ValueError, KeyError, TypeError) as error:
         raise malformed(issuers, "no JSON list of issuer and jwks_file") from error
+    if not isinstance(found, list):
+        raise malformed(issuers, "no JSON list of issuer and jwks_file")
     wanted = json.dumps([{"issuer": issuer, "jwks_file": str(jwks)}, *others], indent=1) + "\n"
     if not issuers.exists() or issuers.read_text("utf-8") != wanted:
         write_whole(issuers, wanted, PUBLIC_MODE)

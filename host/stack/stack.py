@@ -243,7 +243,7 @@ def _port(parts: Parts) -> int:
         raise StackError(
             StackProblem.PORT_IN_USE,
             f"Port {chosen}, which the tool server is to have, is in use.",
-            "End what holds it, set KESSAI_TOOLS_PORT to another, or unset it: then a free one is taken.",
+            "End what holds it, set KESSAI_TOOL_SERVER_PORT to another, or unset it: then a free one is taken.",
         )
     return chosen
 
