@@ -40,7 +40,7 @@ OPEN_SECONDS = 10.0
 
 
 class NotReadyError(Exception):
-    """This process cannot work; the message says what is wrong and what mends it."""
+    """Work cannot begin; the message says what is wrong and what mends it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from host.domain.control import NEXT_ATTEMPT, PROPOSED, REOPENED, WAITED, Actor, Control
+from host.domain.control import NEXT_ATTEMPT, OBSERVED, PROPOSED, REOPENED, WAITED, Actor, Control, Edge
 from host.domain.limits import Limits
 from host.domain.proposals import NeedsHuman, PlannerDecision, PlannerView, ToolCall
 from host.domain.workflow import RESUME, Finding, Seen, Transition, Workflow
@@ -57,42 +57,57 @@ class S(StrEnum):
 
 
 ENGINE, TIMER, APPROVER, OPERATOR = (Actor.ENGINE,), (Actor.TIMER,), (Actor.APPROVER,), (Actor.OPERATOR,)
-_BY_CLOCK = (Actor.ENGINE, Actor.TIMER)
+CLOCK = (Actor.ENGINE, Actor.TIMER)
 _WORKING = (S.RECEIVED, S.ORDER_VERIFIED, S.ELIGIBLE, S.APPROVED, S.RETURN_CREATED, S.COMPENSATION_REQUIRED)
+_WRITING = (S.ELIGIBLE, S.APPROVED, S.RETURN_CREATED)
 _OPEN = (*_WORKING, S.WAITING_APPROVAL, S.RETRY_WAIT)
 _REVIEW_EVENTS = (
     "limit", "attempts_exhausted", "unknown_effect", "undecidable", "out_of_scope", "create_rejected",
     "denied", "planner_exhausted", "planner_needs_human",
 )  # fmt: skip
+_UNDONE_EVENTS = ("compensated", "not_compensable", "overdue")
 ACTIVE = 90.0
-APPROVAL = 24 * 3600.0
+DAY = 24 * 3600.0
 RETRY = 30.5
-T = Transition
+
+
+def T(  # noqa: N802 - the head of a table's row
+    source: str | tuple[str, ...],
+    on: str,
+    target: str,
+    by: tuple[Actor, ...],
+    reads: str,
+    within: float | None,
+    *rides: Edge,
+) -> Transition:
+    """Write one row of the table; a move that names no edge rides on `observing → planning` or into its end."""
+    sources = (source,) if isinstance(source, str) else source
+    return Transition(sources, on, target, by, reads, within, rides if rides else (OBSERVED,))
+
 
 # fmt: off
 TRANSITIONS: tuple[Transition, ...] = (
-    # from                   on                  to                  by        reads             within
-    T((S.RECEIVED,),         "order_verified",   S.ORDER_VERIFIED,   ENGINE,   "order_snapshot", ACTIVE),
-    T((S.RECEIVED,),         "order_not_found",  S.REJECTED,         ENGINE,   "order_snapshot", ACTIVE),
-    T((S.ORDER_VERIFIED,),   "eligible",         S.ELIGIBLE,         ENGINE,   "policy",         ACTIVE),
-    T((S.ORDER_VERIFIED,),   "ineligible",       S.REJECTED,         ENGINE,   "policy",         ACTIVE),
-    T((S.ELIGIBLE,),         "approval_required", S.WAITING_APPROVAL, ENGINE,  "authz",          ACTIVE, (PROPOSED,)),
-    T((S.WAITING_APPROVAL,), "approved",         S.APPROVED,         APPROVER, "row",            APPROVAL, (WAITED,)),
-    T((S.WAITING_APPROVAL,), "denied",           S.REJECTED,         APPROVER, "row",            APPROVAL),
-    T((S.WAITING_APPROVAL,), "expired",          S.EXPIRED,          TIMER,    "row",            None),
-    T((S.WAITING_APPROVAL,), "withdrawn",        S.REJECTED,         OPERATOR, "row",            APPROVAL),
-    T((S.APPROVED,),         "approval_void",    S.WAITING_APPROVAL, ENGINE,   "authz",          None, (WAITED,)),
-    T((S.APPROVED, S.RETRY_WAIT), "approval_expired", S.EXPIRED,     _BY_CLOCK, "row",           None),
-    T((S.ELIGIBLE, S.APPROVED), "return_verified", S.RETURN_CREATED, ENGINE,   "contract",       ACTIVE),
-    T((S.RETURN_CREATED,),   "notice_verified",  S.COMPLETED,        ENGINE,   "contract",       ACTIVE),
-    T(_WORKING,              "transient",        S.RETRY_WAIT,       ENGINE,   "row",            RETRY, (NEXT_ATTEMPT,)),
-    T((S.RETRY_WAIT,),       "due",              RESUME,             TIMER,    "row",            None, (WAITED,)),
-    T((S.ELIGIBLE, S.APPROVED, S.RETURN_CREATED), "wrong_effect", S.COMPENSATION_REQUIRED, ENGINE, "contract", None),
-    T((S.NEEDS_REVIEW,),     "compensation_ordered", S.COMPENSATION_REQUIRED, OPERATOR, "row",   None, REOPENED),
-    T((S.NEEDS_REVIEW,),     "effect_adopted",   S.RETURN_CREATED,   OPERATOR, "row",            None, REOPENED),
-    *(T(_OPEN, event,                            S.NEEDS_REVIEW,     ENGINE,   "row",            None) for event in _REVIEW_EVENTS),
-    *(T((S.COMPENSATION_REQUIRED,), event,       S.NEEDS_REVIEW,     _BY_CLOCK, "contract",      None)
-      for event in ("compensated", "not_compensable", "overdue")),
+    # from                     on                      to                       by        reads             within, rides
+    T(S.RECEIVED,                "order_verified",       S.ORDER_VERIFIED,        ENGINE,   "order_snapshot", ACTIVE),
+    T(S.RECEIVED,                "order_not_found",      S.REJECTED,              ENGINE,   "order_snapshot", ACTIVE),
+    T(S.ORDER_VERIFIED,          "eligible",             S.ELIGIBLE,              ENGINE,   "policy",         ACTIVE),
+    T(S.ORDER_VERIFIED,          "ineligible",           S.REJECTED,              ENGINE,   "policy",         ACTIVE),
+    T(S.ELIGIBLE,                "approval_required",    S.WAITING_APPROVAL,      ENGINE,   "authz",          ACTIVE, PROPOSED),
+    T(S.WAITING_APPROVAL,        "approved",             S.APPROVED,              APPROVER, "row",            DAY, WAITED),
+    T(S.WAITING_APPROVAL,        "denied",               S.REJECTED,              APPROVER, "row",            DAY),
+    T(S.WAITING_APPROVAL,        "expired",              S.EXPIRED,               TIMER,    "row",            None),
+    T(S.WAITING_APPROVAL,        "withdrawn",            S.REJECTED,              OPERATOR, "row",            DAY),
+    T(S.APPROVED,                "approval_void",        S.WAITING_APPROVAL,      ENGINE,   "authz",          None, WAITED),
+    T((S.APPROVED, S.RETRY_WAIT),"approval_expired",     S.EXPIRED,               CLOCK,    "row",            None),
+    T((S.ELIGIBLE, S.APPROVED),  "return_verified",      S.RETURN_CREATED,        ENGINE,   "contract",       ACTIVE),
+    T(S.RETURN_CREATED,          "notice_verified",      S.COMPLETED,             ENGINE,   "contract",       ACTIVE),
+    T(_WORKING,                  "transient",            S.RETRY_WAIT,            ENGINE,   "row",            RETRY, NEXT_ATTEMPT),
+    T(S.RETRY_WAIT,              "due",                  RESUME,                  TIMER,    "row",            None, WAITED),
+    T(_WRITING,                  "wrong_effect",         S.COMPENSATION_REQUIRED, ENGINE,   "contract",       None),
+    T(S.NEEDS_REVIEW,            "compensation_ordered", S.COMPENSATION_REQUIRED, OPERATOR, "row",            None, *REOPENED),
+    T(S.NEEDS_REVIEW,            "effect_adopted",       S.RETURN_CREATED,        OPERATOR, "row",            None, *REOPENED),
+    *(T(_OPEN, event, S.NEEDS_REVIEW, ENGINE, "row", None) for event in _REVIEW_EVENTS),
+    *(T(S.COMPENSATION_REQUIRED, event, S.NEEDS_REVIEW, CLOCK, "contract", None) for event in _UNDONE_EVENTS),
 )
 TOOLS: dict[str, tuple[str, ...]] = {
     S.RECEIVED: ("get_order",),

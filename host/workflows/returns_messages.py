@@ -71,9 +71,7 @@ _REFUSED = {
 }
 
 
-def message(
-    state: str, reason: str, language: Language, effects: Mapping[str, str], seen: tuple[Seen, ...]
-) -> str:
+def message(state: str, reason: str, language: Language, effects: Mapping[str, str], seen: tuple[Seen, ...]) -> str:
     """Give the one sentence for the customer. `effects` holds external ids of verified effects alone."""
     if state == "REJECTED":
         return _REJECTED.get(reason, _REFUSED)[language].format(earlier=", ".join(_earlier_returns(seen)) or "-")
