@@ -123,6 +123,8 @@ class ToolClient:
         result = await client.session.send_request(
             CallToolRequest(params=params), CallToolResult, request_read_timeout_seconds=_backstop(exchange)
         )
+        if result.result_type != "complete":
+            return NotMcp("result_type")  # a question to us, say; nobody here answers a server's questions
         if result.is_error:
             return ToolError(read_report((result.meta or {}).get(ERROR_META)))
         value = result.structured_content

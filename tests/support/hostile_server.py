@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -25,7 +26,10 @@ LEGACY = "2025-11-25"
 
 @dataclass
 class FakeToolServer:
-    """`era` is modern, legacy, or session (legacy with a session id); `negotiate` may stand in for discovery."""
+    """`era` is modern, legacy, or session (legacy with a session id); `negotiate` stands in for negotiation.
+
+    `opened` holds negotiation back, `released` whatever waits in a behaviour.
+    """
 
     behaviour: str = "answers"
     by_order: dict[str, str] = field(default_factory=dict)
@@ -34,18 +38,37 @@ class FakeToolServer:
     contracts: dict[str, Any] = field(default_factory=dict)  # what the list says instead of our own
     unlisted: frozenset[str] = frozenset()
     capabilities: dict[str, Any] = field(default_factory=lambda: {"tools": {"listChanged": False}})
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
+    forgetful: bool = False
     received: list[Received] = field(default_factory=list)
     connections: int = 0
+    left: int = 0
     sessions: int = 0
     port: int = 0
+    _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/mcp"
 
+    def methods(self) -> list[str]:
+        return [request.method for request in self.received]
+
     def calls(self) -> list[Received]:
         return [request for request in self.received if request.method == "tools/call"]
+
+    def forget_sessions(self) -> None:
+        """As a restart does: the old session is answered with 404."""
+        self.sessions += 1
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait, at most 5 s, until something that arrived or left makes it hold."""
+        async with asyncio.timeout(5), self._news:
+            await self._news.wait_for(holds)
+
+    def __post_init__(self) -> None:
+        self.opened.set()
 
     async def __aenter__(self) -> Self:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -67,17 +90,29 @@ class FakeToolServer:
         self.connections += 1
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
-                await self._serve(await _request(reader), writer)
+                request = await _request(reader)
+                self.received.append(request)
+                await self._tell()
+                await self._serve(Wire(self, writer, request))
         writer.close()
         self._tasks.discard(task)
+        self.left += 1
+        with suppress(asyncio.CancelledError):
+            await self._tell()
 
-    async def _serve(self, request: Received, writer: asyncio.StreamWriter) -> None:
-        self.received.append(request)
-        wire = Wire(self, writer, request)
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+    async def _serve(self, wire: Wire) -> None:
+        request = wire.request
         match request.method:
-            case "server/discover" if self.negotiate is not None:
+            case "server/discover" | "initialize" if self.negotiate is not None:
                 await BEHAVIOURS[self.negotiate](wire)
+            case method if self.era == "session" and self._is_of_another_session(method, request):
+                await wire.raw(404, b"")
             case "server/discover" if self.era == "modern":
+                await self.opened.wait()
                 await wire.result({"supportedVersions": [MODERN], "capabilities": self.capabilities, **_CACHED})
             case "initialize" if self.era != "modern":
                 await self._initialize(wire)
@@ -94,9 +129,14 @@ class FakeToolServer:
     async def _initialize(self, wire: Wire) -> None:
         info = {"name": "fake", "version": "1"}
         result = {"protocolVersion": LEGACY, "capabilities": self.capabilities, "serverInfo": info}
-        self.sessions += 1
         session = {"Mcp-Session-Id": f"s{self.sessions}"} if self.era == "session" else {}
         await wire.result(result, headers=session)
+
+    def _is_of_another_session(self, method: str, request: Received) -> bool:
+        if self.forgetful:
+            self.sessions += 1
+        named = request.headers.get("mcp-session-id")
+        return method not in {"server/discover", "initialize"} and named != f"s{self.sessions}"
 
     def _listed(self) -> list[dict[str, Any]]:
         return [
@@ -127,9 +167,16 @@ async def _request(reader: asyncio.StreamReader) -> Received:
 
 
 async def _serve_for_ever(port: int, act: str) -> None:
+    """Writes a line when it listens and one for each call that arrived: the parent waits for lines."""
     async with FakeToolServer(port=port, behaviour=act) as server:
-        print("listening", server.port, flush=True)  # noqa: T201 - the parent waits for this line
-        await asyncio.Event().wait()
+        sys.stdout.write(f"listening {server.port}\n")
+        told = 0
+        while True:
+            sys.stdout.flush()
+            async with server._news:
+                await server._news.wait_for(lambda before=told: len(server.calls()) > before)
+            told += 1
+            sys.stdout.write("call\n")
 
 
 if __name__ == "__main__":
