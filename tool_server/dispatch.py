@@ -1,0 +1,170 @@
+"""One call from its verified token to its answer.
+
+    contract → scope → schema → binding to the token → handler (gate, idempotency, business rules, log) → output schema
+
+Invariant: a handler sees only a call that passed every step before it, with its own family's connections; what it
+answers has passed the output schema. Every call, answered or refused, has its row in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
+from time import perf_counter
+from typing import Any, Self, TypeVar
+
+import psycopg
+import structlog
+
+from shared_contracts.contract import Tool, offerable
+from shared_contracts.errors import ERRORS
+from shared_contracts.tools import TOOLS
+from tool_server import relay
+from tool_server.binding import bind
+from tool_server.call import Answer, Answered, Call, Caller, Refused
+from tool_server.log import exception_fields
+from tool_server.post import open_post
+from tool_server.settings import Settings
+from tool_server.store import calls
+from tool_server.store.migrate import NEWEST
+from tool_server.store.pool import BusyError, Pool, UnavailableError
+from tool_server.tools import notices, orders, policies, returns
+from tool_server.tools.handler import Handler
+from tool_server.validation import Checked, check_arguments, fault_of_output
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+
+class Dispatcher:
+    """Runs calls; opened once per process, before the first call."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._post = open_post(settings)
+        self._pools = {
+            "orders": Pool("orders", settings.orders_dsn.get_secret_value()),
+            "policies": Pool("policies", settings.policies_dsn.get_secret_value()),
+            "returns": Pool("returns", settings.returns_dsn.get_secret_value()),
+            "notices": Pool("notices", settings.notices_dsn.get_secret_value()),
+        }
+        self._handlers: dict[str, Handler] = {
+            **orders.HANDLERS,
+            **policies.HANDLERS,
+            **returns.HANDLERS,
+            **notices.handlers(self._post),
+        }
+        self._exit = AsyncExitStack()
+        self._working: set[asyncio.Task[Any]] = set()
+
+    async def __aenter__(self) -> Self:
+        for pool in self._pools.values():
+            await self._exit.enter_async_context(pool)
+        sending = asyncio.create_task(relay.run(self._pools["notices"], self._post.channel))
+        self._exit.push_async_callback(_end, sending)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Finish the calls in hand, then close."""
+        if self._working:
+            await asyncio.wait(self._working)
+        await self._exit.aclose()
+
+    async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any] | None) -> Answer:
+        """Answer one call. A caller that goes away does not stop it: what has begun is finished and recorded."""
+        return await self._to_its_end(self._dispatch(caller, name, arguments, perf_counter()))
+
+    async def disabled(self) -> frozenset[str]:
+        """Name the tools that an operator has removed; raises UnavailableError."""
+        return await self._to_its_end(calls.disabled(self._pools["orders"]))
+
+    async def ready(self) -> str | None:
+        """Say why calls cannot be served now; None when they can."""
+        return await self._to_its_end(self._fault())
+
+    async def _fault(self) -> str | None:
+        """Give a reason that anybody may read: it names no file, no host and no person."""
+        for family, pool in self._pools.items():
+            try:
+                version = await calls.schema_state(pool)
+            except (UnavailableError, BusyError, psycopg.Error) as error:
+                log.warning("database_unavailable", family=family, **exception_fields(error))
+                return f"database_unavailable: {family}"
+            if version != NEWEST:
+                return f"schema_mismatch: {version}, not {NEWEST}"
+        return await self._post.channel.fault()
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Shield the work from its caller's cancellation, which may come again at every await.
+
+        A connection that is given back half-way would be a connection lost.
+        """
+        task = asyncio.create_task(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        return await asyncio.shield(task)
+
+    async def _dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any] | None, started: float) -> Answer:
+        tool = TOOLS.get(name)
+        if tool is None or not offerable(tool):
+            return await self._refuse_early(caller, name, None, None, _refused("unknown_tool"), started)
+        if tool.scope.value not in caller.scopes:
+            return await self._refuse_early(caller, name, tool, None, _refused("scope_missing"), started)
+        checked = check_arguments(tool, arguments)
+        if isinstance(checked, Refused):
+            return await self._refuse_early(caller, name, tool, None, checked, started)
+        bound = bind(caller.claims, tool, checked.arguments, checked.sha256)
+        if isinstance(bound, Refused):
+            return await self._refuse_early(caller, name, tool, checked, bound, started)
+        return await self._work(Call(caller, bound, tool, checked.arguments, checked.sha256, started))
+
+    async def _work(self, call: Call) -> Answer:
+        """Run the handler: the one place where what a database does becomes an answer."""
+        try:
+            answer = await self._handlers[call.tool.name](self._pools[call.tool.family], call)
+        except UnavailableError as error:
+            log.warning("database_unavailable", family=call.tool.family, **exception_fields(error))
+            return _refused("unavailable")
+        except BusyError:
+            return await self._refuse(call, _refused("in_progress"))
+        except Exception as error:  # noqa: BLE001 — the outermost place: a bug, or a COMMIT whose answer was lost
+            fields = exception_fields(error)
+            log.error("handler_failed", tool=call.tool.name, jti=call.caller.claims.jti, **fields)  # noqa: TRY400 — its text may quote data
+            return await self._refuse(call, _refused("internal_error", {"cause": type(error).__name__}))
+        return await self._checked(call, answer)
+
+    async def _checked(self, call: Call, answer: Answer) -> Answer:
+        if isinstance(answer, Answered) and (fault := fault_of_output(call.tool, answer.result)) is not None:
+            log.error("bad_output", tool=call.tool.name, jti=call.caller.claims.jti, fault=fault)
+            return await self._refuse(call, _refused("bad_output"))
+        return answer
+
+    async def _refuse(self, call: Call, refused: Refused) -> Refused:
+        """Log a refusal of a call that had its chance; the log being away changes nothing of it."""
+        try:
+            await calls.refuse(self._pools[call.tool.family], call, refused.code)
+        except (UnavailableError, BusyError, psycopg.Error) as error:
+            log.warning("refusal_not_logged", code=refused.code, **exception_fields(error))
+        return refused
+
+    async def _refuse_early(
+        self, caller: Caller, name: str, tool: Tool | None, checked: Checked | None, refused: Refused, started: float
+    ) -> Refused:
+        pool = self._pools["orders" if tool is None else tool.family]
+        version = None if tool is None else tool.version
+        sha256 = None if checked is None else checked.sha256
+        try:
+            code = await calls.refuse_early(pool, caller, name, version, sha256, refused.code, started)
+        except (UnavailableError, BusyError, psycopg.Error) as error:
+            log.warning("refusal_not_logged", code=refused.code, **exception_fields(error))
+            return refused
+        return refused if code == refused.code else _refused(code)
+
+
+def _refused(code: str, details: dict[str, Any] | None = None) -> Refused:
+    return Refused(code, ERRORS[code].meaning, {} if details is None else details)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])

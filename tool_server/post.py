@@ -1,0 +1,58 @@
+"""How this server sends, from its settings: SMTP where a server is named, otherwise a Maildir."""
+
+from __future__ import annotations
+
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.utils import parseaddr
+
+from tool_server.errors import SettingsError
+from tool_server.mail import Channel, Maildir, Smtp, SmtpServer
+from tool_server.settings import Settings
+from tool_server.tools.notices import Post
+
+_SENDER = "returns@shop.example"  # of a Maildir that nobody named a sender for: a name that can belong to nobody
+
+
+def open_post(settings: Settings) -> Post:
+    """Give the channel and the sender; raises SettingsError, which names the variable to set."""
+    if settings.smtp_host is not None and settings.mail_from is None:
+        raise SettingsError("KESSAI_TOOLS_MAIL_FROM: name the sender's address, since KESSAI_TOOLS_SMTP_HOST is set")
+    sender = _SENDER if settings.mail_from is None else settings.mail_from
+    domain = _domain(sender)
+    if settings.mail_domain is not None:
+        domain = settings.mail_domain
+    return Post(_channel(settings, domain), sender, domain)
+
+
+def _domain(sender: str) -> str:
+    try:
+        return Address(addr_spec=parseaddr(sender)[1]).domain
+    except (MessageError, ValueError, IndexError):
+        raise SettingsError(f"KESSAI_TOOLS_MAIL_FROM: {sender!r} is no mail address") from None
+
+
+def _channel(settings: Settings, domain: str) -> Channel:
+    if settings.smtp_host is not None:
+        return Smtp(
+            SmtpServer(
+                settings.smtp_host,
+                settings.smtp_port,
+                settings.smtp_tls,
+                domain,
+                settings.smtp_user,
+                _password(settings),
+            )
+        )
+    if settings.maildir is None:
+        raise SettingsError("KESSAI_TOOLS_MAILDIR: name a directory for notices, or set KESSAI_TOOLS_SMTP_HOST")
+    return Maildir(settings.maildir)
+
+
+def _password(settings: Settings) -> str | None:
+    if settings.smtp_password_file is None:
+        return None
+    try:
+        return settings.smtp_password_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"KESSAI_TOOLS_SMTP_PASSWORD_FILE: {settings.smtp_password_file}: {error}") from None

@@ -1,0 +1,129 @@
+"""Statements of the notice family; whoever delivers holds the key's session lock on a connection of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from tool_server.call import Call
+from tool_server.letter import Item, Recipient
+from tool_server.store.calls import call_text
+from tool_server.store.pool import Connection, Pool, one
+from tool_server.store.queries import queries
+from tool_server.store.reading import bounds
+
+NOTICES = queries("notices")
+_DUE_MAX = 50  # rows per round of the relay
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a notice is made of.
+
+    `recipient` is None where no address is known; `known` tells that the key has its notice already, whatever
+    became of the return since.
+    """
+
+    return_status: str
+    items: tuple[Item, ...]
+    recipient: Recipient | None
+    now: datetime
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A message that is marked `sending` and is to be delivered."""
+
+    channel: str
+    message_id: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A claimed send. `before` is the row's earlier status, `waiting` None where the notice had its end before."""
+
+    before: str | None
+    waiting: Waiting | None
+
+
+@asynccontextmanager
+async def holding(pool: Pool, tenant: str, key: str, *, wait: bool) -> AsyncIterator[Connection | None]:
+    """Lend a connection whose session holds the key's live lock; None where somebody alive holds it."""
+    parameters = {"tenant": tenant, "key": key}
+    async with pool.lend(NOTICES["hold" if wait else "try_hold"], parameters) as (connection, (_, held)):
+        if not held:
+            yield None
+            return
+        try:
+            yield connection
+        finally:
+            if not connection.broken:  # a broken connection has lost the lock already
+                await one(connection, NOTICES["let_go"], parameters)
+
+
+async def material(connection: Connection, call: Call, return_id: str, corrects: str | None) -> Material | None:
+    """Read what a notice is made of; None where the customer has no such return, or nothing to correct."""
+    parameters = {**bounds(call), "key": call.details.idempotency_key, "return_id": return_id, "corrects": corrects}
+    row = await (await connection.execute(NOTICES["material"], parameters)).fetchone()
+    if row is None:
+        return None
+    status, lines, email, name, language, now, known = row
+    items = tuple(Item(line["name"], line["quantity"]) for line in lines)
+    return Material(status, items, None if email is None else Recipient(email, name, language), now, known)
+
+
+async def begin_sending(connection: Connection, call: Call, row: dict[str, Any], content: bytes) -> str | Begun:
+    """Claim the key and write the row as `sending`, committed; give the code of a refusal instead."""
+    parameters = {"call": call_text(call), "message": orjson.dumps(row).decode(), "content": content}
+    code, before, channel, sent_as, kept = await one(connection, NOTICES["begin_sending"], parameters)
+    if code is not None:
+        return str(code)
+    return Begun(before, None if kept is None else Waiting(channel, sent_as, kept))
+
+
+async def conclude(where: Connection | Pool, call: Call, outcome: str | None, reason: str | None) -> dict[str, Any]:
+    """Record what came of a delivery, log the call, and give the notice as it stands."""
+    parameters = {"call": call_text(call), "outcome": outcome, "reason": reason}
+    query = NOTICES["conclude"]
+    (record,) = await (where.one(query, parameters) if isinstance(where, Pool) else one(where, query, parameters))
+    return record  # type: ignore[no-any-return]  # a jsonb object
+
+
+async def settle(connection: Connection, tenant: str, key: str, outcome: str, reason: str | None) -> None:
+    """Record what came of a delivery that no call waits for."""
+    parameters = {"tenant": tenant, "key": key, "outcome": outcome, "reason": reason}
+    await one(connection, NOTICES["settle"], parameters)
+
+
+async def look_up(pool: Pool, call: Call) -> tuple[str | None, dict[str, Any] | None, bool]:
+    """Find the key's notice, or close the key; the third value tells of a row that nobody alive is sending."""
+    code, result, stale = await pool.one(NOTICES["find_notice"], {"call": call_text(call)})
+    return code, result, bool(stale)
+
+
+async def left_sending(connection: Connection, tenant: str, key: str) -> Waiting | None:
+    """Give the message of a row that still says `sending`."""
+    parameters = {"tenant": tenant, "key": key}
+    row = await (await connection.execute(NOTICES["left_sending"], parameters)).fetchone()
+    return None if row is None else Waiting(*row)
+
+
+async def due(pool: Pool) -> list[tuple[str, str]]:
+    """Name tenant and key of notices that wait to be sent, the longest waiting first."""
+    async with pool.connection() as connection:
+        rows = await (await connection.execute(NOTICES["due"], {"limit": _DUE_MAX})).fetchall()
+    return [(tenant, key) for tenant, key in rows]
+
+
+async def take(connection: Connection, tenant: str, key: str, channel: str) -> Waiting | None:
+    """Move a due row to `sending`, committed; None where it is not due any more."""
+    parameters = {"tenant": tenant, "key": key, "channel": channel}
+    row = await (await connection.execute(NOTICES["take"], parameters)).fetchone()
+    return None if row is None else Waiting(channel, *row)
