@@ -9,38 +9,25 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
 from procrastinate import App
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from pydantic import ValidationError
 
+from host.database import POOL_SIZE_MAX, NotReadyError, Pool, database
 from host.domain.principals import AuthorizationSet
 from host.domain.proposals import Planner
-from host.domain.workflow import Workflow
 from host.engine.accept import Pins
-from host.engine.parts import Kind, Parts, Pool
+from host.engine.parts import Kind, Parts
 from host.engine.wake import Wake, queue_app, waker
 from host.planner.conformance import ConformancePlanner
 from host.settings import Settings
 from host.stack.keys import read_signing_key
 from host.store import ledger
-from host.store.migrate import packaged
 from host.tool_client.client import ToolClient
 from host.tool_client.gateway import Gateway
 from host.tool_client.mint import Minter, SigningKey
 from host.tool_client.readiness import Listing, NotReady
-from host.workflows.returns import RETURNS
+from host.workflows.catalogue import CURRENT, WORKFLOWS
 from shared_contracts.tools import TOOLS
-
-# Every release that may have open workflows; a new one is added beside the old, which stays until none is open.
-WORKFLOWS: tuple[Workflow, ...] = (RETURNS,)
-CURRENT: dict[str, Workflow] = {workflow.kind: workflow for workflow in WORKFLOWS}
-POOL_SIZE_MAX = 16
-OPEN_SECONDS = 10.0
-
-
-class NotReadyError(Exception):
-    """Work cannot begin; the message says what is wrong and what mends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +42,21 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
-    """Everything opened."""
+class Driver:
+    """What one process needs to take cases in and to drive them."""
 
     parts: Parts
-    queue: App
-    wake: Wake
     listing: Listing
     pins: Pins
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A driver that is fed by the queue."""
+
+    driver: Driver
+    queue: App
+    wake: Wake
 
 
 def read_authorization(file: Path) -> AuthorizationSet:
@@ -80,48 +74,7 @@ def read_authorization(file: Path) -> AuthorizationSet:
 
 
 @asynccontextmanager
-async def database(dsn: str, size: int = POOL_SIZE_MAX) -> AsyncIterator[Pool]:
-    """Open the pool on a database of this program's schema; raises NotReadyError."""
-    pool: Pool = AsyncConnectionPool(
-        dsn, min_size=1, max_size=size, open=False, timeout=OPEN_SECONDS, kwargs={"autocommit": True}
-    )
-    try:
-        await pool.open(wait=True, timeout=OPEN_SECONDS)
-    except (PoolTimeout, psycopg.Error) as error:
-        await pool.close()
-        raise NotReadyError(f"the host's database does not answer: {_where(dsn)}; check KESSAI_DSN") from error
-    try:
-        await _check_schema(pool)
-        yield pool
-    finally:
-        await pool.close()
-
-
-def _where(dsn: str) -> str:
-    known = psycopg.conninfo.conninfo_to_dict(dsn)
-    return " ".join(f"{name}={known[name]}" for name in ("host", "port", "dbname", "user") if known.get(name))
-
-
-async def _check_schema(pool: Pool) -> None:
-    try:
-        async with pool.connection() as connection:
-            rows = await (await connection.execute("SELECT name FROM schema_version")).fetchall()
-            open_releases = await ledger.open_releases(connection)
-    except psycopg.errors.UndefinedTable as error:
-        raise NotReadyError("the host's database has no schema yet; run `kessai migrate`") from error
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise NotReadyError("this role may not read the host's database; run `kessai migrate` as its owner") from error
-    ours, theirs = {file.name for file in packaged()}, {name for (name,) in rows} - {"procrastinate"}
-    if theirs - ours:
-        raise NotReadyError("the host's database has a newer schema than this program; install the newer program")
-    if ours - theirs:
-        raise NotReadyError("the host's database has an older schema; run `kessai migrate`")
-    if missing := open_releases - {(workflow.kind, workflow.release) for workflow in WORKFLOWS}:
-        raise NotReadyError(f"open workflows of {sorted(missing)} need a release that this program does not carry")
-
-
-@asynccontextmanager
-async def runtime(settings: Settings, links: Links) -> AsyncIterator[Runtime]:
+async def driver(settings: Settings, links: Links) -> AsyncIterator[Driver]:
     """Open everything; ready means that database, contracts and protocol were seen to fit. Raises NotReadyError."""
     authorization = read_authorization(settings.authz_file)
     key = SigningKey.from_jwk(read_signing_key(links.signing_key_file))
@@ -142,9 +95,16 @@ async def runtime(settings: Settings, links: Links) -> AsyncIterator[Runtime]:
             owner=f"{socket.gethostname()}:{os.getpid()}",
             lease_seconds=settings.lease_seconds,
         )
+        yield Driver(parts, listing, pins(settings, authorization))
+
+
+@asynccontextmanager
+async def runtime(settings: Settings, links: Links) -> AsyncIterator[Runtime]:
+    """The same with the queue. Raises NotReadyError."""
+    async with driver(settings, links) as opened:
         queue = queue_app(links.dsn)
         async with queue.open_async():
-            yield Runtime(parts, queue, waker(queue), listing, pins(settings, authorization))
+            yield Runtime(opened, queue, waker(queue))
 
 
 def pins(settings: Settings, authorization: AuthorizationSet) -> Pins:

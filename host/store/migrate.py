@@ -5,8 +5,6 @@ Every file is remembered with its digest; a database that a newer program has mi
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +13,14 @@ from procrastinate.schema import SchemaManager
 from psycopg import sql
 
 from host.domain.workflow import Workflow, legal_moves
+from host.store.packaged import QUEUE, packaged
 
-MIGRATIONS = Path(__file__).parent / "migrations"
 ROLES = ("host_rt", "host_auditor")
 _LOCK = 118058463519594  # beside stop_lock_key() of the first migrations
 
 
 class NewerSchemaError(Exception):
     """The database was migrated by a newer program; run that one, or restore a backup."""
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """One migration and its content's digest."""
-
-    name: str
-    text: str
-    sha256: str
-
-
-def packaged() -> tuple[File, ...]:
-    """List this program's migrations in order."""
-    texts = ((path.name, path.read_text(encoding="utf-8")) for path in sorted(MIGRATIONS.glob("*.sql")))
-    return tuple(File(name, text, hashlib.sha256(text.encode()).hexdigest()) for name, text in texts)
 
 
 def migrate(dsn: str, workflows: tuple[Workflow, ...], passwords: Path | None = None) -> tuple[str, ...]:
@@ -75,11 +58,11 @@ def _apply(connection: psycopg.Connection[Any]) -> tuple[str, ...]:
     )
     done: dict[str, str] = dict(connection.execute("SELECT name, sha256 FROM schema_version").fetchall())
     files = packaged()
-    if unknown := set(done) - {file.name for file in files} - {"procrastinate"}:
+    if unknown := set(done) - {file.name for file in files} - {QUEUE}:
         raise NewerSchemaError(f"the database knows {sorted(unknown)}, which this program does not")
-    if "procrastinate" not in done:
+    if QUEUE not in done:
         connection.execute(SchemaManager.get_schema())
-        connection.execute("INSERT INTO schema_version (name, sha256) VALUES ('procrastinate', '-')")
+        connection.execute("INSERT INTO schema_version (name, sha256) VALUES (%s, '-')", (QUEUE,))
     applied = []
     for file in files:
         if file.name in done:

@@ -1,0 +1,79 @@
+"""The pool on the host's own database, opened only where the schema is this program's.
+
+Reading commands need this and nothing else, so that they start without the tool client, the queue and the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from host.store import ledger
+from host.store.packaged import QUEUE, packaged
+from host.workflows.catalogue import BY_RELEASE
+
+Pool = AsyncConnectionPool[AsyncConnection[Any]]
+POOL_SIZE_MAX = 16
+OPEN_SECONDS = 10.0
+
+
+class NotReadyError(Exception):
+    """Work cannot begin; the message says what is wrong and what mends it."""
+
+
+@asynccontextmanager
+async def database(dsn: str, size: int = POOL_SIZE_MAX) -> AsyncIterator[Pool]:
+    """Open the pool on a database of this program's schema; raises NotReadyError."""
+    where = _where(dsn)
+    await _look(dsn, where)
+    pool: Pool = AsyncConnectionPool(
+        dsn, min_size=1, max_size=size, open=False, timeout=OPEN_SECONDS, kwargs={"autocommit": True}
+    )
+    try:
+        await pool.open(wait=True, timeout=OPEN_SECONDS)
+        yield pool
+    except PoolTimeout as error:
+        raise NotReadyError(f"the host's database ({where}) stopped answering; try again") from error
+    finally:
+        await pool.close()
+
+
+def _where(dsn: str) -> str:
+    """Name the server without anything secret."""
+    try:
+        known = psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as error:
+        raise NotReadyError("KESSAI_DSN is no connection string; write host=… port=… dbname=… user=…") from error
+    return " ".join(f"{name}={known[name]}" for name in ("host", "port", "dbname", "user") if known.get(name))
+
+
+async def _look(dsn: str, where: str) -> None:
+    """Connect once by itself: a pool would try again and again without saying why."""
+    try:
+        async with await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=int(OPEN_SECONDS)) as first:
+            await _check_schema(first)
+    except psycopg.OperationalError as error:
+        said = str(error).strip().splitlines()[0]
+        raise NotReadyError(f"the host's database ({where}) does not answer: {said}; check KESSAI_DSN") from error
+
+
+async def _check_schema(connection: AsyncConnection[Any]) -> None:
+    try:
+        rows = await (await connection.execute("SELECT name FROM schema_version")).fetchall()
+        open_releases = await ledger.open_releases(connection)
+    except psycopg.errors.UndefinedTable as error:
+        raise NotReadyError("the host's database has no schema yet; run `kessai migrate`") from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise NotReadyError("this role may not read the host's database; run `kessai migrate` as its owner") from error
+    ours, theirs = {file.name for file in packaged()}, {name for (name,) in rows} - {QUEUE}
+    if theirs - ours:
+        raise NotReadyError("the host's database has a newer schema than this program; install the newer program")
+    if ours - theirs:
+        raise NotReadyError("the host's database has an older schema; run `kessai migrate`")
+    if missing := open_releases - BY_RELEASE.keys():
+        raise NotReadyError(f"open workflows of {sorted(missing)} need a release that this program does not carry")

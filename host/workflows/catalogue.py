@@ -1,0 +1,13 @@
+"""Every workflow kind's release that this program carries; a new one is added beside the old.
+
+An old release stays until no workflow of it is open: a workflow goes on under the release that it began with.
+"""
+
+from __future__ import annotations
+
+from host.domain.workflow import Workflow
+from host.workflows.returns import RETURNS
+
+WORKFLOWS: tuple[Workflow, ...] = (RETURNS,)
+CURRENT: dict[str, Workflow] = {workflow.kind: workflow for workflow in WORKFLOWS}
+BY_RELEASE: dict[tuple[str, str], Workflow] = {(workflow.kind, workflow.release): workflow for workflow in WORKFLOWS}
