@@ -1,0 +1,202 @@
+"""Our client against our own server's edge, over a real socket, with real tokens, in both protocol revisions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from host.domain.outcome import Rejected, Success, Unknown
+from host.tool_client.client import CallRequest, ToolClient
+from host.tool_client.mint import Grant, Minter, SigningKey, new_jti
+from host.tool_client.readiness import NotReady, Ready, Reason, check
+from shared_contracts.digest import digest
+from shared_contracts.errors import ERRORS
+from shared_contracts.tools import TOOLS
+from tests.support.calling import told
+from tests.support.older_relay import older_relay
+from tests.support.results import RESULTS
+from tests.support.server import LEGACY, MODERN, Server, StubDispatcher, running
+from tool_server.call import Answered, Refused
+
+T = TypeVar("T")
+ARGUMENTS = {"order_id": "A-1"}
+revisions = pytest.mark.parametrize("revision", [MODERN, LEGACY])
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A running server and what the host would have on it."""
+
+    server: Server
+    minter: Minter
+
+    def request(self, tool: str, minter: Minter | None = None, **changes: Any) -> CallRequest:
+        contract = TOOLS[tool]
+        grant = Grant(
+            jti=new_jti(), tenant_id="tenant-a", subject="agent-1", workflow_id="wf-1", tool=contract, customer="C-1",
+            resource="A-1", arguments_sha256=digest(ARGUMENTS), attempt=1, requested_at=datetime.now(UTC),
+            idempotency_key=f"wf-1:{tool}" if contract.idempotency_key else None,
+        )  # fmt: skip
+        token = (self.minter if minter is None else minter).call(replace(grant, **changes))
+        return CallRequest(contract, ARGUMENTS, token, 10.0, {"step_id": "s-1"})
+
+    @asynccontextmanager
+    async def client(self, revision: str) -> AsyncIterator[ToolClient]:
+        def probe() -> str:
+            return self.minter.probe("tenant-a", "kessai-host")
+
+        if revision == MODERN:
+            async with ToolClient(self.server.url, probe) as client:
+                yield client
+        else:
+            async with older_relay(self.server.port) as url, ToolClient(url, probe) as client:
+                yield client
+
+    def run(self, revision: str, scene: Callable[[ToolClient], Awaitable[T]]) -> T:
+        async def whole() -> T:
+            async with self.client(revision) as client:
+                return await scene(client)
+
+        return asyncio.run(whole())
+
+
+@pytest.fixture
+def dispatcher() -> StubDispatcher:
+    return StubDispatcher(answer=lambda _caller, name, _arguments: Answered(RESULTS[name]))
+
+
+def _pair(server: Server) -> Pair:
+    key = SigningKey(server.issuer.kid, server.issuer.private)
+    return Pair(server, Minter(key, server.issuer.name, server.issuer.resource))
+
+
+@pytest.fixture
+def pair(dispatcher: StubDispatcher, tmp_path: Path) -> Iterator[Pair]:
+    with running(dispatcher, tmp_path) as server:
+        yield _pair(server)
+
+
+@revisions
+def test_the_pair_is_ready(pair: Pair, revision: str) -> None:
+    assert pair.run(revision, lambda client: check(client, TOOLS)) == Ready(revision, frozenset(TOOLS))
+
+
+@revisions
+def test_a_disabled_tool_is_not_available(pair: Pair, dispatcher: StubDispatcher, revision: str) -> None:
+    dispatcher.removed = frozenset({"create_return"})
+    found = pair.run(revision, lambda client: check(client, TOOLS))
+    assert found == Ready(revision, frozenset(TOOLS) - {"create_return"})
+
+
+@revisions
+@pytest.mark.parametrize("tool", ["get_order", "create_return", "find_return"])
+def test_a_call_arrives_once_and_its_result_comes_back(
+    pair: Pair, dispatcher: StubDispatcher, revision: str, tool: str
+) -> None:
+    outcome = pair.run(revision, lambda client: client.call(pair.request(tool)))
+    assert outcome == Success(RESULTS[tool])
+    ((caller, name, arguments),) = dispatcher.calls
+    assert (name, arguments) == (tool, ARGUMENTS)
+    assert caller.claims.authorization_details[0].tool == tool
+
+
+@revisions
+def test_every_code_that_a_tool_answers_with_arrives_as_that_code(
+    pair: Pair, dispatcher: StubDispatcher, revision: str
+) -> None:
+    async def scene(client: ToolClient) -> None:
+        for code in sorted(set(ERRORS) - {"unreachable", "no_answer"}):
+            dispatcher.answer = lambda *_, code=code: Refused(code, "In words.", {"line_id": "L1"})
+            outcome = await client.call(pair.request("create_return"))
+            assert isinstance(outcome, Rejected if ERRORS[code].outcome_known else Unknown)
+            assert (outcome.error.code, outcome.error.message) == (code, "In words.")
+            assert outcome.error.details == {"line_id": "L1"}
+
+    pair.run(revision, scene)
+
+
+@revisions
+def test_a_handler_that_fails_leaves_a_write_unknown(pair: Pair, dispatcher: StubDispatcher, revision: str) -> None:
+    def fail(*_: object) -> Answered:
+        raise LookupError("secret detail")
+
+    dispatcher.answer = fail
+    outcome = pair.run(revision, lambda client: client.call(pair.request("create_return")))
+    assert told(outcome) == ("Unknown", "internal_error")
+    assert "secret" not in repr(outcome)
+
+
+@revisions
+def test_a_scope_that_is_missing_is_refused_with_the_challenge(pair: Pair, revision: str) -> None:
+    request = replace(pair.request("get_order"), tool=TOOLS["create_return"])
+    outcome = pair.run(revision, lambda client: client.call(request))
+    assert isinstance(outcome, Rejected)
+    assert outcome.error.code == "scope_missing"
+    assert outcome.error.details["status"] == 403
+    assert outcome.error.details["challenge"]["scope"] == "returns:write"
+
+
+@revisions
+def test_a_token_for_another_resource_is_refused(pair: Pair, revision: str) -> None:
+    issuer = pair.server.issuer
+    elsewhere = Minter(SigningKey(issuer.kid, issuer.private), issuer.name, "http://elsewhere.example/mcp")
+    outcome = pair.run(revision, lambda client: client.call(pair.request("create_return", elsewhere)))
+    assert told(outcome) == ("Rejected", "token_invalid")
+
+
+@revisions
+def test_a_probe_token_calls_nothing(pair: Pair, dispatcher: StubDispatcher, revision: str) -> None:
+    request = replace(pair.request("get_order"), token=pair.minter.probe("tenant-a", "kessai-host"))
+    outcome = pair.run(revision, lambda client: client.call(request))
+    assert isinstance(outcome, Rejected)
+    assert dispatcher.calls == []
+
+
+def test_a_host_that_the_server_does_not_trust_is_not_ready(pair: Pair) -> None:
+    stranger = replace(pair, minter=Minter(SigningKey("key-1", pair.server.issuer.private), "https://x.example", "y"))
+    found = stranger.run(MODERN, lambda client: check(client, TOOLS))
+    assert isinstance(found, NotReady)
+    assert found.reason is Reason.REFUSED
+
+
+@revisions
+def test_a_call_over_the_rate_is_refused_with_a_time_to_wait(
+    dispatcher: StubDispatcher, tmp_path: Path, revision: str
+) -> None:
+    with running(dispatcher, tmp_path, rate_principal=2) as server:
+        pair = _pair(server)
+
+        async def scene(client: ToolClient) -> list[Any]:
+            return [await client.call(pair.request("create_return")) for _ in range(8)]
+
+        refused = [outcome for outcome in pair.run(revision, scene) if not isinstance(outcome, Success)]
+    assert refused
+    for outcome in refused:
+        assert told(outcome) == ("Rejected", "rate_limited")
+        assert outcome.error.retry_after_seconds >= 1
+    assert len(dispatcher.calls) == 8 - len(refused)
+
+
+@revisions
+def test_fifty_calls_at_once_come_back_each_to_its_own_caller(
+    pair: Pair, dispatcher: StubDispatcher, revision: str
+) -> None:
+    def own(caller: Any, _name: str, _arguments: Any) -> Answered:
+        return Answered({**RESULTS["get_order"], "order_id": caller.claims.authorization_details[0].resource})
+
+    dispatcher.answer = own
+    orders = [f"A-{number}" for number in range(50)]
+
+    async def scene(client: ToolClient) -> list[Any]:
+        requests = [pair.request("get_order", resource=order) for order in orders]
+        return list(await asyncio.gather(*map(client.call, requests)))
+
+    outcomes = pair.run(revision, scene)
+    assert [outcome.result["order_id"] for outcome in outcomes] == orders
