@@ -16,7 +16,6 @@ from host.stack.errors import StackError, StackProblem
 
 SECRET_MODE = 0o600
 SECRET_BYTES_MAX = 1_000_000
-PUBLIC_MODE = 0o644
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from host.stack.errors import StackError, StackProblem
-from host.stack.files import PUBLIC_MODE, malformed, read_json, read_secret, write_secret, write_whole
+from host.stack.files import malformed, read_json, read_secret, write_secret
 from host.stack.home import Home
 from host.stack.locks import Hold
 
@@ -25,16 +25,22 @@ PUBLISHED_MAX = 2  # the current one and the one before
 
 @dataclass(frozen=True, slots=True)
 class KeyFiles:
-    """`signing` is for the host alone; the other two are what the tool server reads."""
+    """`signing` is for the host alone; the next two, side by side, are what the tool server reads."""
 
     signing: Path
     jwks: Path
     issuers: Path
+    lock: Path
 
 
 def key_files(home: Home) -> KeyFiles:
-    """Where they lie, made or not."""
-    return KeyFiles(home.keys / "signing.jwk", home.keys / "jwks.json", home.keys / "issuers.json")
+    """Where they lie in a home, made or not."""
+    return key_files_in(home.keys, home.run / "keys.lock")
+
+
+def key_files_in(directory: Path, lock: Path) -> KeyFiles:
+    """Where they lie in any directory of ours."""
+    return KeyFiles(directory / "signing.jwk", directory / "jwks.json", directory / "issuers.json", lock)
 
 
 def issuer_of(home: Home) -> str:
@@ -43,24 +49,33 @@ def issuer_of(home: Home) -> str:
 
 
 def ensure_keys(home: Home) -> KeyFiles:
-    """Make what is missing; what is there is checked and kept."""
+    """Make what a home lacks; what is there is checked and kept."""
     files = key_files(home)
+    ensure_key_files(files, issuer_of(home))
+    return files
+
+
+def ensure_key_files(files: KeyFiles, issuer: str) -> None:
+    """The same for files anywhere."""
     if not files.signing.exists():
-        rotate(home)
+        rotate_key_files(files)
     current = public_part(read_signing_key(files.signing))
     if current["kid"] not in [key.get("kid") for key in _published(files.jwks)]:
         _publish(files.jwks, [current])
-    _trust(files.issuers, issuer_of(home), files.jwks)
-    return files
+    _trust(files.issuers, issuer, files.jwks)
 
 
 def rotate(home: Home) -> str:
     """A new signing key; answers with its kid. Processes that read the old one sign with it until restarted."""
-    hold = Hold(home.run / "keys.lock")
+    return rotate_key_files(key_files(home))
+
+
+def rotate_key_files(files: KeyFiles) -> str:
+    """The same for files anywhere."""
+    hold = Hold(files.lock)
     try:
         if not hold.exclusive():
             raise StackError(StackProblem.HOME_BUSY, "Another process is changing the signing key.", "Try again.")
-        files = key_files(home)
         before = [public_part(read_signing_key(files.signing))] if files.signing.exists() else []
         new = _generate()
         _publish(files.jwks, [public_part(new), *before])
@@ -110,11 +125,11 @@ def _published(jwks: Path) -> list[dict[str, Any]]:
 
 
 def _publish(jwks: Path, keys: list[dict[str, Any]]) -> None:
-    write_whole(jwks, json.dumps({"keys": keys[:PUBLISHED_MAX]}, indent=1) + "\n", PUBLIC_MODE)
+    write_secret(jwks, json.dumps({"keys": keys[:PUBLISHED_MAX]}, indent=1) + "\n")
 
 
 def _trust(issuers: Path, issuer: str, jwks: Path) -> None:
-    """Our own entry; issuers that an operator added stay."""
+    """Our own entry, by a name beside it, so that both may be moved together; issuers that an operator added stay."""
     try:
         found = json.loads(issuers.read_text("utf-8"))
         others = [entry for entry in found if entry["issuer"] != issuer]
@@ -124,9 +139,9 @@ def _trust(issuers: Path, issuer: str, jwks: Path) -> None:
         raise malformed(issuers, "no JSON list of issuer and jwks_file") from error
     if not isinstance(found, list):
         raise malformed(issuers, "no JSON list of issuer and jwks_file")
-    wanted = json.dumps([{"issuer": issuer, "jwks_file": str(jwks)}, *others], indent=1) + "\n"
+    wanted = json.dumps([{"issuer": issuer, "jwks_file": jwks.name}, *others], indent=1) + "\n"
     if not issuers.exists() or issuers.read_text("utf-8") != wanted:
-        write_whole(issuers, wanted, PUBLIC_MODE)
+        write_secret(issuers, wanted)
 
 
 def _encoded(data: bytes) -> str:

@@ -32,9 +32,9 @@ LIMITED = {  # made by each side's migrations
 def write_passwords(home: Home) -> None:
     """Make what is missing, for every role; what is there stays, and is refused if others can read it."""
     for side in Side:
-        _passfile(home, OWNER[side], password_in(home.passwords / "owner" / OWNER[side]))
+        write_passfile(home.passfiles / OWNER[side], OWNER[side], password_in(home.passwords / "owner" / OWNER[side]))
         for role in LIMITED[side]:
-            _passfile(home, role, password_in(home.passwords / side / role))
+            write_passfile(home.passfiles / role, role, password_in(home.passwords / side / role))
 
 
 def dsn(home: Home, server: Server, side: Side, role: str) -> str:
@@ -42,8 +42,9 @@ def dsn(home: Home, server: Server, side: Side, role: str) -> str:
     return server.conninfo(side, role, passfile=str(home.passfiles / role))
 
 
-def _passfile(home: Home, role: str, password: str) -> None:
-    file: Path = home.passfiles / role
-    line = f"*:*:*:{role}:{password}\n"
+def write_passfile(file: Path, role: str, password: str) -> None:
+    """As libpq reads it; written again only where it says something else."""
+    escaped = password.strip().replace("\\", r"\\").replace(":", r"\:")  # an operator's own may hold anything
+    line = f"*:*:*:{role}:{escaped}\n"
     if not file.exists() or read_secret(file) != line:
         write_secret(file, line)

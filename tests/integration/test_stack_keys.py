@@ -140,7 +140,7 @@ def test_an_issuer_that_an_operator_added_stays_and_ours_is_put_right(home: Home
     files.issuers.write_text(json.dumps([theirs, {"issuer": issuer_of(home), "jwks_file": "/moved"}]))
     ensure_keys(home)
     assert json.loads(files.issuers.read_text()) == [
-        {"issuer": issuer_of(home), "jwks_file": str(files.jwks)},
+        {"issuer": issuer_of(home), "jwks_file": files.jwks.name},
         theirs,
     ]
     files.issuers.write_text("{}")

@@ -1,0 +1,76 @@
+"""A directory of secrets for programs that are started one by one, in containers or on several machines.
+
+One file per secret, so that each program is given its own and no other. What exists stays, and is refused
+where others can read it.
+
+    postgres          the superuser's password        signing.jwk   the worker's alone
+    ROLE              a role's password               jwks.json     what verifies it: the tool server's
+    ROLE.pgpass       the same as libpq reads it      issuers.json  whose tokens the tool server takes
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from host.stack.errors import StackError, StackProblem
+from host.stack.files import OTHERS
+from host.stack.home import PRIVATE
+from host.stack.initialise import password_in
+from host.stack.keys import KeyFiles, ensure_key_files, key_files_in, rotate_key_files
+from host.stack.roles import LIMITED, OWNER, Side, write_passfile
+from host.stack.serving import ADMIN
+
+COMPOSE_ISSUER = "https://compose.kessai.invalid"  # a name under .invalid is nobody's
+ROLES = tuple(role for side in Side for role in (OWNER[side], *LIMITED[side]))
+KEYS = ("signing.jwk", "jwks.json", "issuers.json")
+NAMES = (ADMIN, *ROLES, *(f"{role}.pgpass" for role in ROLES), *KEYS)
+
+
+def write_secrets(directory: Path, issuer: str) -> tuple[str, ...]:
+    """Make what is missing and give its names; a `StackError` says what is wrong with what is there."""
+    try:
+        _private(directory)
+        before = {path.name for path in directory.iterdir()}
+        password_in(directory / ADMIN)
+        for role in ROLES:
+            write_passfile(directory / f"{role}.pgpass", role, password_in(directory / role))
+        ensure_key_files(_keys(directory), issuer)
+    except OSError as error:
+        raise StackError(
+            StackProblem.HOME_NOT_WRITABLE,
+            f"{directory} cannot be written: {error.strerror} ({error.filename}).",
+            "Name a directory of your own on a disk with room.",
+        ) from error
+    return tuple(name for name in NAMES if name not in before)
+
+
+def rotate_secrets(directory: Path) -> str:
+    """A new signing key in a directory that `write_secrets` made; gives its kid."""
+    files = _keys(directory)
+    if not files.signing.exists():
+        raise StackError(
+            StackProblem.SECRET_MISSING,
+            f"There is no signing key in {directory}.",
+            f"Name the directory that was made by: kessai secrets '{directory}'",
+        )
+    return rotate_key_files(files)
+
+
+def _keys(directory: Path) -> KeyFiles:
+    return key_files_in(directory, directory / ".keys.lock")
+
+
+def _private(directory: Path) -> None:
+    if not directory.exists():
+        directory.mkdir(mode=PRIVATE, parents=True)
+        directory.chmod(PRIVATE)  # whatever the umask was
+    status = directory.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & OTHERS or status.st_uid != os.geteuid():
+        raise StackError(
+            StackProblem.SECRET_READABLE,
+            f"The directory {directory} is not ours alone (user id {status.st_uid}, mode {mode:04o}).",
+            f"Name a new one, or: chmod 700 '{directory}'",
+        )
