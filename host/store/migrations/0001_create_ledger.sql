@@ -177,6 +177,8 @@ CREATE TABLE effect (
 CREATE UNIQUE INDEX effect_in_flight ON effect (workflow_id) WHERE outcome IS NULL;
 -- one key, one effect
 CREATE UNIQUE INDEX effect_of_key ON effect (tenant_id, idempotency_key) WHERE outcome IS NULL OR outcome = 'succeeded';
+-- who else is in doubt
+CREATE INDEX effect_in_doubt ON effect (tenant_id) WHERE outcome IS NULL;
 CREATE INDEX effect_external ON effect (external_id) WHERE external_id IS NOT NULL;
 
 -- Proposals that came to nothing: recorded, told to the planner, counted.
