@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from shared_contracts.base import Money, wire_schema
 from shared_contracts.form import ToolForm
+from shared_contracts.record import Record
 from shared_contracts.task_token import TaskClaims
 from shared_contracts.tools import TOOLS
 
@@ -26,7 +27,12 @@ def schemas() -> dict[str, dict[str, Any]]:
         for tool in TOOLS.values()
         for side, schema in (("input", tool.input_schema), ("output", tool.output_schema))
     }
-    others: dict[str, type[BaseModel]] = {"money": Money, "task_token": TaskClaims, "tool_form": ToolForm}
+    others: dict[str, type[BaseModel]] = {
+        "money": Money,
+        "record": Record,
+        "task_token": TaskClaims,
+        "tool_form": ToolForm,
+    }
     return tools | {f"{name}.json": wire_schema(model) for name, model in others.items()}
 
 

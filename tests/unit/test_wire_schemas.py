@@ -68,10 +68,10 @@ def test_a_committed_schema_is_the_one_that_the_code_generates(name):
 
 
 def test_the_generator_writes_every_schema_and_leaves_other_files_alone(tmp_path):
-    (tmp_path / "record.json").write_text("another's", encoding="utf-8")
+    (tmp_path / "case.returns.json").write_text("another's", encoding="utf-8")
     write(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == set(schemas()) | {"record.json"}
-    assert (tmp_path / "record.json").read_text(encoding="utf-8") == "another's"
+    assert {path.name for path in tmp_path.iterdir()} == set(schemas()) | {"case.returns.json"}
+    assert (tmp_path / "case.returns.json").read_text(encoding="utf-8") == "another's"
 
 
 def test_no_committed_schema_belongs_to_a_tool_that_is_gone():

@@ -1,0 +1,131 @@
+"""Rows become the record: pure, and the only place that decides what a person reads of a workflow.
+
+Invariant: `status`, `customer_message` and `result` follow from states and verified effects alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from host.domain.control import ENDS, Control
+from host.domain.reasons import handover_class
+from host.domain.state import State, from_row
+from host.domain.workflow import Language, Workflow
+from shared_contracts.base import parse
+from shared_contracts.errors import ERRORS
+from shared_contracts.record import Record, Status
+from shared_contracts.tools import TOOLS
+
+Row = Mapping[str, Any]
+
+
+def assemble(row: Row, workflow: Workflow) -> Record:
+    """Give the record of what `store.record.read` has read; `workflow` is the release that it runs under."""
+    state = _state(row)
+    task, ids = state.task, external_ids(state)
+    seen = state.evidence.seen()
+    w = row["workflow"]
+    document = {
+        "workflow_id": w["workflow_id"],
+        "run_id": w["workflow_id"],
+        **{name: w[name] for name in ("kind", "release", "state", "control_state", "version", "reason")},
+        "status": status(w["control_state"], w["wake_reason"], leased=row["leased"]),
+        "handover_reason": handover_reason(w["control_state"], w["reason"]),
+        "customer_message": {
+            language: workflow.message(task.state, task.reason, language, ids, seen) for language in Language
+        },
+        "step_count": len(row["calls"]),
+        "checkpoints": [_checkpoint(move) for move in row["checkpoints"]],
+        "calls": [_call(call, [a for a in row["attempts"] if a["step"] == call["step"]]) for call in row["calls"]],
+        "effects": [_effect(effect, str(task.workflow_id)) for effect in row["effects"]],
+        "decisions": [_without(decision, "workflow_id") for decision in row["decisions"]],
+        "approvals": [],
+        "versions": dict(state.evidence.versions),
+        "result": _result(row, workflow, ids),
+    }
+    return parse(Record, document)
+
+
+def status(control_state: str, wake_reason: str | None, *, leased: bool) -> Status:
+    """Say in one word where the work stands. What was accepted and not yet begun counts as running."""
+    control = Control(control_state)
+    if control in ENDS:
+        return Status(control.value)
+    return Status.RUNNING if leased or wake_reason == "accepted" else Status.WAITING
+
+
+def handover_reason(control_state: str, reason: str) -> str | None:
+    """Give the class of the reason for which a person has the case; None while nobody has."""
+    handed_over = Control(control_state) in {Control.NEEDS_HUMAN, Control.FAILED}
+    return handover_class(reason).value if handed_over else None
+
+
+def external_ids(state: State) -> dict[str, str]:
+    """Give the ids of verified effects under the names that their contracts call them by."""
+    return {TOOLS[name].external_id: external_id for name, external_id in state.evidence.verified_ids().items()}
+
+
+def _state(row: Row) -> State:
+    """Read the layers; stops and timers have no place in what is only read."""
+    counted = {"decisions": len(row["decisions"]), "updates_stopped": False, "reads_stopped": False, "asleep": False}
+    return from_row({**row, **counted})
+
+
+def _checkpoint(move: Row) -> dict[str, Any]:
+    before = {"control_state": move["control_from"], "state": move["business_from"]}
+    return {
+        **{name: move[name] for name in ("seq", "at", "event", "actor", "reason", "evidence")},
+        "from": None if move["control_from"] == "" else before,
+        "to": {"control_state": move["control_to"], "state": move["business_to"]},
+    }
+
+
+def _call(call: Row, attempts: Iterable[Row]) -> dict[str, Any]:
+    tried = list(attempts)
+    sends = [a for a in tried if a["purpose"] == "call"]
+    reads = [a for a in tried if a["purpose"] != "call"]
+    names = ("step_id", "call_id", "tool", "contract_version", "execution_state", "fingerprint")
+    times = ("proposed", "authorized", "started", "returned", "delivered", "verified")
+    return {
+        **{name: call[name] for name in names},
+        "attempts": [{"n": n, **_attempt(a)} for n, a in enumerate(sends, 1)],
+        "engine_reads": [{"purpose": a["purpose"], "tool": a["tool"], **_attempt(a)} for a in reads],
+        "times": {name: call[f"{name}_at"] for name in times},
+    }
+
+
+def _attempt(attempt: Row) -> dict[str, Any]:
+    error = attempt["error"]
+    return {"at": attempt["started_at"], "outcome": _outcome(attempt["tool"], attempt["outcome"]), "error": error}
+
+
+def _outcome(tool: str, said: str | None) -> str | None:
+    """Sort the code that an attempt was closed with: only a write can be in doubt."""
+    if said in {None, "success", "cut_off"}:
+        return said
+    doubtful = said in ERRORS and not ERRORS[said].outcome_known
+    return "unknown" if doubtful and TOOLS[tool].writes else "rejected"
+
+
+def _effect(effect: Row, workflow_id: str) -> dict[str, Any]:
+    names = ("name", "attempt", "idempotency_key", "outcome", "external_id", "verified_at")
+    return {**{name: effect[name] for name in names}, "step_id": f"{workflow_id}.{effect['step']}"}
+
+
+def _result(row: Row, workflow: Workflow, ids: Mapping[str, str]) -> dict[str, Any] | None:
+    """Give what came of it, once it has ended; the evidence is that of every move of the business."""
+    w = row["workflow"]
+    if not workflow.is_end(w["state"]):
+        return None
+    references = (reference for move in row["checkpoints"] for reference in move["evidence"])
+    return {
+        "outcome": w["state"].lower() if w["state"] == workflow.success else w["reason"],
+        "return_id": ids.get("return_id"),
+        "message_id": ids.get("message_id"),
+        "evidence_refs": list(dict.fromkeys(references)),
+    }
+
+
+def _without(row: Row, name: str) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != name}

@@ -1,0 +1,133 @@
+"""The reading statements: what people, and the commands, ask of the ledger. They write nothing and lock nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row, dict_row
+
+from host.store.queries import load_queries
+
+_SQL = load_queries(__file__)
+LATEST = UUID(int=2**128 - 1)  # every id comes before it
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a workflow stands just now, for whoever waits for it."""
+
+    state: str
+    control_state: str
+    reason: str
+    wake_reason: str | None
+    lease_owner: str | None
+    seq: int
+    leased: bool
+    due_in_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One checkpoint of the timeline. `tool` and `send` are those of the call that it belongs to."""
+
+    seq: int
+    at: datetime
+    control_from: str
+    control_to: str
+    state: str
+    event: str
+    actor: str
+    reason: str
+    evidence: list[str]
+    tool: str | None
+    send: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a list. `effects` stand in the exception queue alone."""
+
+    workflow_id: UUID
+    kind: str
+    tenant_id: str
+    resource: str
+    state: str
+    control_state: str
+    reason: str
+    wake_reason: str | None
+    created_at: datetime
+    updated_at: datetime
+    leased: bool
+    age_seconds: float
+    effects: list[dict[str, Any]] | None
+
+
+async def find(connection: AsyncConnection[Any], name: str, most: int) -> list[UUID]:
+    """List the workflows that a name belongs to, newest first."""
+    workflow_id, step = _parts(name)
+    parameters = {"workflow_id": workflow_id, "step": step, "name": name, "most": most}
+    cursor = await connection.execute(_SQL["find"], parameters)
+    return [row[0] async for row in cursor]
+
+
+def _parts(name: str) -> tuple[UUID | None, int | None]:
+    """Take a step's id apart: workflow and number."""
+    head, dot, tail = name.partition(".")
+    try:
+        workflow_id = UUID(head)
+    except ValueError:
+        return None, None
+    if dot == "":
+        return workflow_id, None
+    numbered = tail.isascii() and tail.isdecimal() and len(tail) < 9
+    return (workflow_id, int(tail)) if numbered else (None, None)
+
+
+async def read(connection: AsyncConnection[Any], workflow_id: UUID) -> dict[str, Any] | None:
+    """Read everything that a record is assembled from; None where there is none."""
+    cursor = connection.cursor(row_factory=dict_row)
+    await cursor.execute(_SQL["record"], {"workflow_id": workflow_id})
+    return await cursor.fetchone()
+
+
+async def standing(connection: AsyncConnection[Any], workflow_id: UUID) -> Standing | None:
+    """Tell where a workflow stands."""
+    cursor = connection.cursor(row_factory=class_row(Standing))
+    await cursor.execute(_SQL["standing"], {"workflow_id": workflow_id})
+    return await cursor.fetchone()
+
+
+async def timeline(connection: AsyncConnection[Any], workflow_id: UUID, after: int) -> list[Moment]:
+    """List the checkpoints after a sequence number."""
+    cursor = connection.cursor(row_factory=class_row(Moment))
+    await cursor.execute(_SQL["timeline"], {"workflow_id": workflow_id, "after": after})
+    return await cursor.fetchall()
+
+
+async def page(connection: AsyncConnection[Any], state: str | None, before: UUID, most: int) -> list[Row]:
+    """List workflows, newest first."""
+    query = _SQL["page"] if state is None else _SQL["page_of_state"]
+    return await _rows(connection, query, {"state": state, "before": before, "most": most})
+
+
+async def exceptions(connection: AsyncConnection[Any], most: int) -> list[Row]:
+    """List the exception queue, oldest first."""
+    return await _rows(connection, _SQL["exceptions"], {"most": most})
+
+
+async def _rows(connection: AsyncConnection[Any], query: LiteralString, parameters: Mapping[str, Any]) -> list[Row]:
+    cursor = connection.cursor(row_factory=class_row(Row))
+    await cursor.execute(query, parameters)
+    return await cursor.fetchall()
+
+
+async def entries(connection: AsyncConnection[Any], workflow_id: UUID | None, most: int) -> list[dict[str, Any]]:
+    """Export the calls of one workflow or, newest first, of all."""
+    cursor = connection.cursor(row_factory=dict_row)
+    await cursor.execute(_SQL["entries"], {"workflow_id": workflow_id, "most": most})
+    return await cursor.fetchall()

@@ -1,0 +1,102 @@
+-- name: find
+-- Whatever names a workflow: its own id, a step's, a call's, a token's, a return's or a message's (with or without <>).
+SELECT DISTINCT workflow_id
+  FROM (SELECT workflow_id FROM workflow WHERE workflow_id = %(workflow_id)s::uuid AND %(step)s::integer IS NULL
+        UNION ALL
+        SELECT workflow_id FROM call WHERE workflow_id = %(workflow_id)s::uuid AND step = %(step)s::integer
+        UNION ALL
+        SELECT workflow_id FROM call WHERE call_id = %(name)s
+        UNION ALL
+        SELECT workflow_id FROM attempt WHERE jti = %(name)s
+        UNION ALL
+        SELECT workflow_id FROM effect WHERE external_id IN (%(name)s, '<' || %(name)s || '>')) found
+ ORDER BY workflow_id DESC LIMIT %(most)s
+
+-- name: record
+-- One statement, so that the record is of one instant. The customer's own text stays where it is.
+SELECT to_jsonb(w) - 'body_sha256' || jsonb_build_object('case_body', w.case_body - 'message') AS workflow,
+       length(w.case_body ->> 'message') AS message_length,
+       encode(sha256(convert_to(w.case_body ->> 'message', 'UTF8')), 'hex') AS message_sha256,
+       coalesce((SELECT jsonb_agg(jsonb_build_object('seq', p.seq, 'at', p.at, 'reason', p.reason, 'evidence', p.evidence)
+                                  || to_jsonb(m) ORDER BY p.seq)
+                   FROM checkpoint p JOIN legal_transition m USING (move_id) WHERE p.workflow_id = w.workflow_id), '[]') AS checkpoints,
+       coalesce((SELECT jsonb_agg(to_jsonb(c) ORDER BY c.step) FROM call c WHERE c.workflow_id = w.workflow_id), '[]') AS calls,
+       coalesce((SELECT jsonb_agg(to_jsonb(a) ORDER BY a.step, a.n) FROM attempt a WHERE a.workflow_id = w.workflow_id), '[]') AS attempts,
+       coalesce((SELECT jsonb_agg(to_jsonb(e) ORDER BY e.step, e.attempt) FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects,
+       coalesce((SELECT jsonb_agg(to_jsonb(d) - 'committed_in' ORDER BY d.n) FROM decision d WHERE d.workflow_id = w.workflow_id), '[]') AS decisions,
+       coalesce((SELECT jsonb_agg(to_jsonb(r) ORDER BY r.n) FROM refusal r WHERE r.workflow_id = w.workflow_id), '[]') AS refusals,
+       coalesce((SELECT jsonb_agg(to_jsonb(u) ORDER BY u.audit_id) FROM audit u WHERE u.workflow_id = w.workflow_id), '[]') AS audit,
+       coalesce(w.lease_until > clock_now(), false) AS leased
+  FROM workflow w
+ WHERE w.workflow_id = %(workflow_id)s
+
+-- name: standing
+SELECT state, control_state, reason, wake_reason, lease_owner, seq,
+       coalesce(lease_until > clock_now(), false) AS leased,
+       extract(epoch FROM wake_at - clock_now())::float8 AS due_in_seconds
+  FROM workflow
+ WHERE workflow_id = %(workflow_id)s
+
+-- name: timeline
+-- A proposal that becomes a call has the reason `proposed`, or the rule that asks for an approval; one that is refused
+-- has the code of its fault. So the moves themselves say which step and which send of it each of them belongs to.
+SELECT t.seq, t.at, t.control_from, t.control_to, t.business_to AS state, t.event, t.actor, t.reason, t.evidence,
+       c.tool, t.send
+  FROM (SELECT s.*, count(*) FILTER (WHERE s.event = 'dispatched') OVER (PARTITION BY s.step ORDER BY s.seq) AS send
+          FROM (SELECT p.workflow_id, p.seq, p.at, p.reason, p.evidence, m.control_from, m.control_to, m.business_to,
+                       m.event, m.actor,
+                       count(*) FILTER (WHERE m.control_from = 'planning' AND m.control_to = 'tool_proposed'
+                                          AND (m.event <> 'proposed' OR p.reason = 'proposed')) OVER (ORDER BY p.seq) AS step
+                  FROM checkpoint p JOIN legal_transition m USING (move_id)
+                 WHERE p.workflow_id = %(workflow_id)s) s) t
+  LEFT JOIN call c ON c.workflow_id = t.workflow_id AND c.step = t.step
+       AND (t.control_from IN ('tool_proposed', 'tool_authorized', 'tool_running', 'observing')
+            OR t.control_to = 'tool_proposed')
+ WHERE t.seq > %(after)s
+ ORDER BY t.seq
+
+-- name: page
+-- Ids sort by time: the newest first is the primary key backwards.
+SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wake_reason, created_at, updated_at,
+       coalesce(lease_until > clock_now(), false) AS leased,
+       extract(epoch FROM clock_now() - updated_at)::float8 AS age_seconds, NULL AS effects
+  FROM workflow
+ WHERE workflow_id < %(before)s
+ ORDER BY workflow_id DESC LIMIT %(most)s
+
+-- name: page_of_state
+SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wake_reason, created_at, updated_at,
+       coalesce(lease_until > clock_now(), false) AS leased,
+       extract(epoch FROM clock_now() - updated_at)::float8 AS age_seconds, NULL AS effects
+  FROM workflow
+ WHERE state = %(state)s AND workflow_id < %(before)s
+ ORDER BY workflow_id DESC LIMIT %(most)s
+
+-- name: exceptions
+-- Handed to a person and not closed, the longest waiting first, with what was done outside.
+SELECT w.workflow_id, w.kind, w.tenant_id, w.resource, w.state, w.control_state, w.reason, w.wake_reason, w.created_at,
+       w.updated_at, false AS leased, extract(epoch FROM clock_now() - w.updated_at)::float8 AS age_seconds,
+       coalesce((SELECT jsonb_agg(jsonb_build_object('name', e.name, 'outcome', e.outcome, 'external_id', e.external_id,
+                                                     'verified', e.verified_at IS NOT NULL) ORDER BY e.step, e.attempt)
+                   FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects
+  FROM workflow w
+ WHERE w.state = 'NEEDS_REVIEW'
+ ORDER BY w.updated_at, w.workflow_id LIMIT %(most)s
+
+-- name: entries
+-- The ledger as it is exported: one row per call, newest workflow first.
+SELECT c.workflow_id, c.step_id, c.call_id, w.tenant_id, w.principal AS subject, c.tool, c.contract_version,
+       (SELECT coalesce(jsonb_agg(k ORDER BY k), '[]') FROM jsonb_object_keys(c.arguments) k) AS arguments,
+       c.fingerprint, c.execution_state, c.error ->> 'code' AS error, c.result ->> 'evidence_ref' AS evidence_ref,
+       extract(epoch FROM c.returned_at - c.started_at)::float8 * 1000 AS latency_ms,
+       (SELECT count(*) FROM attempt a WHERE a.workflow_id = c.workflow_id AND a.step = c.step AND a.purpose = 'call') AS attempts,
+       (SELECT jsonb_agg(a.started_at ORDER BY a.n) FROM attempt a
+         WHERE a.workflow_id = c.workflow_id AND a.step = c.step AND a.purpose = 'call') AS attempted_at,
+       (SELECT coalesce(jsonb_agg(a.jti ORDER BY a.n), '[]') FROM attempt a
+         WHERE a.workflow_id = c.workflow_id AND a.step = c.step) AS jtis,
+       (SELECT to_jsonb(e) FROM effect e WHERE e.workflow_id = c.workflow_id AND e.step = c.step
+         ORDER BY e.attempt DESC LIMIT 1) AS effect,
+       w.state AS workflow_state, w.reason AS workflow_reason, c.proposed_at, c.started_at, c.verified_at
+  FROM call c JOIN workflow w USING (workflow_id)
+ WHERE (%(workflow_id)s::uuid IS NULL OR c.workflow_id = %(workflow_id)s)
+ ORDER BY c.workflow_id DESC, c.step DESC LIMIT %(most)s

@@ -1,0 +1,199 @@
+"""The record: all that can be read afterwards of one workflow, as one closed document.
+
+Invariant: it holds what the database holds, never a planner's words and never the customer's own text. `null`
+means that nobody knows yet, not that nothing happened.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
+
+from shared_contracts.base import Contract
+
+
+class Status(StrEnum):
+    """Where the work as a whole stands; the last two come before an end."""
+
+    COMPLETED = "completed"
+    NEEDS_HUMAN = "needs_human"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    RUNNING = "running"
+    WAITING = "waiting"
+
+
+ControlState = Literal[
+    "created", "planning", "tool_proposed", "tool_authorized", "tool_running", "observing",
+    "completed", "needs_human", "stopped", "failed",
+]  # fmt: skip
+ExecutionState = Literal[
+    "requested", "waiting_for_approval", "running", "succeeded", "verified", "failed", "unknown",
+]  # fmt: skip
+Actor = Literal["engine", "approver", "timer", "operator"]
+HandoverReason = Literal[
+    "specification_undecided", "data_missing", "permission", "rule_exception", "external_fault",
+]  # fmt: skip
+AttemptOutcome = Literal["success", "rejected", "unknown", "cut_off"]
+EffectOutcome = Literal["succeeded", "rejected", "absent"]
+
+
+class CustomerMessage(Contract):
+    """What the customer is told, per language; derived from the state and verified effects alone."""
+
+    ja: str
+    en: str
+
+
+class Place(Contract):
+    """Where both machines stand."""
+
+    control_state: ControlState
+    state: str
+
+
+class Checkpoint(Contract):
+    """One move of the two machines."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    seq: Annotated[int, Field(ge=1)]
+    at: AwareDatetime
+    from_: Annotated[Place | None, Field(alias="from")]
+    to: Place
+    event: str
+    actor: Actor
+    reason: str
+    evidence: tuple[str, ...]
+
+
+class AttemptError(Contract):
+    """Why an attempt has no result; `code` and `category` are rows of the error table or the engine's own."""
+
+    code: str
+    category: str
+    message: str
+
+
+class Attempt(Contract):
+    """One send of the call. `unknown` means that it may have happened; `outcome` is null while it is under way."""
+
+    n: Annotated[int, Field(ge=1)]
+    at: AwareDatetime
+    outcome: AttemptOutcome | None
+    error: AttemptError | None
+
+
+class EngineRead(Contract):
+    """A read that the engine made by itself for a call; no call of the planner's, and counted apart."""
+
+    purpose: Literal["verification", "reconciliation"]
+    tool: str
+    at: AwareDatetime
+    outcome: AttemptOutcome | None
+    error: AttemptError | None
+
+
+class CallTimes(Contract):
+    """Six different things, none of which says that the call as a whole went well.
+
+    The planner chose tool and arguments; the rules allowed them; the request left; an answer came; it was given
+    to the planner; the requested state was seen to be reached.
+    """
+
+    proposed: AwareDatetime
+    authorized: AwareDatetime | None
+    started: AwareDatetime | None
+    returned: AwareDatetime | None
+    delivered: AwareDatetime | None
+    verified: AwareDatetime | None
+
+
+class Call(Contract):
+    """One step: a proposal that became a call."""
+
+    step_id: str
+    call_id: str
+    tool: str
+    contract_version: str
+    execution_state: ExecutionState
+    attempts: tuple[Attempt, ...]
+    engine_reads: tuple[EngineRead, ...]
+    times: CallTimes
+    fingerprint: str
+
+
+class Effect(Contract):
+    """One intent to change something outside. `outcome` null: in flight, or in doubt."""
+
+    name: str
+    step_id: str
+    attempt: Annotated[int, Field(ge=1)]
+    idempotency_key: str
+    outcome: EffectOutcome | None
+    external_id: str | None
+    verified_at: AwareDatetime | None
+
+
+class Decision(Contract):
+    """An authorization or a business decision, with the facts that it can be replayed from."""
+
+    n: Annotated[int, Field(ge=1)]
+    subject: Literal["authorization", "business"]
+    rule_version: str
+    facts: dict[str, Any]
+    outcome: str
+    reason: str
+    at: AwareDatetime
+
+
+class Versions(Contract):
+    """The data versions that the workflow is pinned to."""
+
+    order_snapshot: str
+    policy: str
+    authz: str
+
+
+class Result(Contract):
+    """What the business got; only verified effects have an id here."""
+
+    outcome: str
+    return_id: str | None
+    message_id: str | None
+    evidence_refs: tuple[str, ...]
+
+
+class Record(Contract):
+    """One workflow. `run_id` is the same identifier under the name that other systems know it by."""
+
+    workflow_id: UUID
+    run_id: UUID
+    kind: str
+    release: str
+    state: str
+    status: Status
+    control_state: ControlState
+    version: Annotated[int, Field(ge=1)]
+    reason: str
+    handover_reason: HandoverReason | None
+    customer_message: CustomerMessage
+    step_count: Annotated[int, Field(ge=0)]
+    checkpoints: tuple[Checkpoint, ...]
+    calls: tuple[Call, ...]
+    effects: tuple[Effect, ...]
+    decisions: tuple[Decision, ...]
+    approvals: tuple[()]
+    versions: Versions
+    result: Result | None
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        if self.run_id != self.workflow_id:
+            raise ValueError("run_id and workflow_id are one identifier")
+        if self.step_count != len(self.calls):
+            raise ValueError("step_count is the number of calls")
+        return self
