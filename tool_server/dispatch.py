@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 import structlog
+from pydantic import SecretStr
 
 from shared_contracts.contract import Tool, offerable
 from shared_contracts.errors import ERRORS
@@ -23,11 +24,12 @@ from shared_contracts.tools import TOOLS
 from tool_server import relay
 from tool_server.binding import bind
 from tool_server.call import Answer, Answered, Call, Caller, Refused
+from tool_server.errors import SettingsError
 from tool_server.log import exception_fields
 from tool_server.post import open_post
 from tool_server.settings import Settings
 from tool_server.store import calls
-from tool_server.store.migrate import NEWEST
+from tool_server.store.migrate import NEWEST, NewerSchemaError
 from tool_server.store.pool import BusyError, Pool, UnavailableError
 from tool_server.tools import notices, orders, policies, returns
 from tool_server.tools.handler import Handler
@@ -43,10 +45,10 @@ class Dispatcher:
     def __init__(self, settings: Settings) -> None:
         self._post = open_post(settings)
         self._pools = {
-            "orders": Pool("orders", settings.orders_dsn.get_secret_value()),
-            "policies": Pool("policies", settings.policies_dsn.get_secret_value()),
-            "returns": Pool("returns", settings.returns_dsn.get_secret_value()),
-            "notices": Pool("notices", settings.notices_dsn.get_secret_value()),
+            "orders": _pool("orders", settings.orders_dsn),
+            "policies": _pool("policies", settings.policies_dsn),
+            "returns": _pool("returns", settings.returns_dsn),
+            "notices": _pool("notices", settings.notices_dsn),
         }
         self._handlers: dict[str, Handler] = {
             **orders.HANDLERS,
@@ -60,6 +62,7 @@ class Dispatcher:
     async def __aenter__(self) -> Self:
         for pool in self._pools.values():
             await self._exit.enter_async_context(pool)
+        await self._refuse_newer_schema()
         sending = asyncio.create_task(relay.run(self._pools["notices"], self._post.channel))
         self._exit.push_async_callback(_end, sending)
         return self
@@ -93,6 +96,17 @@ class Dispatcher:
             if version != NEWEST:
                 return f"schema_mismatch: {version}, not {NEWEST}"
         return await self._post.channel.fault()
+
+    async def _refuse_newer_schema(self) -> None:
+        """Stop before the first call; a database that is away, or older, is a matter of readiness."""
+        try:
+            found = await calls.schema_state(self._pools["orders"])
+        except (UnavailableError, BusyError, psycopg.Error) as error:
+            log.warning("database_unavailable", **exception_fields(error))
+            return
+        if found > NEWEST:
+            await self._exit.aclose()
+            raise NewerSchemaError(found, NEWEST)
 
     async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Shield the work from its caller's cancellation, which may come again at every await.
@@ -163,6 +177,14 @@ class Dispatcher:
 
 def _refused(code: str, details: dict[str, Any] | None = None) -> Refused:
     return Refused(code, ERRORS[code].meaning, {} if details is None else details)
+
+
+def _pool(family: str, dsn: SecretStr) -> Pool:
+    try:
+        return Pool(family, dsn.get_secret_value())
+    except psycopg.ProgrammingError:  # its text quotes the string, which may hold a password
+        name = f"KESSAI_TOOLS_{family.upper()}_DSN"
+        raise SettingsError(f"{name} is no connection string of PostgreSQL") from None
 
 
 async def _end(task: asyncio.Task[None]) -> None:

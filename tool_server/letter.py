@@ -100,9 +100,9 @@ def compose(letter: Letter) -> bytes:
     if letter.corrects is not None:
         mail["In-Reply-To"] = letter.corrects
         mail["References"] = letter.corrects
-    mail["Content-Language"] = letter.recipient.language
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content("\n".join(_body(letter, words, values)) + "\n", cte="base64")
+    mail["Content-Language"] = letter.recipient.language
     return mail.as_bytes()
 
 

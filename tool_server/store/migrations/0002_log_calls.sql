@@ -76,14 +76,14 @@ BEGIN
         tool text, version text, resource text, arguments_sha256 text, key text, attempt integer, spent_us bigint);
 END $$;
 
--- A read's one statement: `found` was selected beside it, bounded by tenant and customer; NULL is not found,
+-- A read's one statement: `selected` stands beside it, bounded by tenant and customer; NULL is not found,
 -- an object with the member `refused` is a refusal of that code.
-CREATE FUNCTION calls.answer(call jsonb, found jsonb, OUT code text, OUT result jsonb) LANGUAGE plpgsql AS $$
+CREATE FUNCTION calls.answer(call jsonb, selected jsonb, OUT code text, OUT result jsonb) LANGUAGE plpgsql AS $$
 BEGIN
     code := calls.gate(call);
     IF code IS NULL THEN
-        code := CASE WHEN found IS NULL THEN 'not_found' ELSE found ->> 'refused' END;
-        result := found;
+        code := CASE WHEN selected IS NULL THEN 'not_found' ELSE selected ->> 'refused' END;
+        result := selected;
     END IF;
     PERFORM calls.write_log(call, coalesce(code, 'ok'));
 END $$;
