@@ -48,7 +48,8 @@ def _make_roles(connection: psycopg.Connection[Any], passwords: Path | None) -> 
         connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, name))
         if passwords is not None and (passwords / role).exists():
             secret = (passwords / role).read_text(encoding="utf-8").strip()
-            connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, sql.Literal(secret)))
+            verifier = connection.pgconn.encrypt_password(secret.encode(), role.encode(), b"scram-sha-256").decode()
+            connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, sql.Literal(verifier)))
 
 
 def _apply(connection: psycopg.Connection[Any]) -> tuple[str, ...]:
