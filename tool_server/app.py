@@ -82,6 +82,7 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
         exception_handlers={Exception: _bug},
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False  # one address; a redirect would be followed without the token, or with it
     app.state.life = life
     return app
 

@@ -66,25 +66,30 @@ def bind(host: str, port: int) -> socket.socket:
 async def serve(
     app: Starlette, listener: socket.socket, stop: asyncio.Event, http: type[BoundedHttp] = BoundedHttp
 ) -> None:
-    """Serve the application on a bound socket until `stop` is set and what is in hand is done."""
+    """Serve the application on a bound socket, and close it, when `stop` is set and what is in hand is done."""
     life: Life = app.state.life
-    async with app.router.lifespan_context(app):
-        log.info("serving", address=listener.getsockname())
-        server = _Uvicorn(_config(app, http))
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-        life.drain()
-        log.info("draining")
-        try:
-            async with asyncio.timeout(DRAIN_SECONDS_MAX):
-                await life.idle()
-        except TimeoutError:
-            log.warning("drain_cut_short", seconds=DRAIN_SECONDS_MAX)
-        server.should_exit = True
-        stopping.cancel()
-        await serving
+    with listener:
+        async with app.router.lifespan_context(app):
+            log.info("serving", address=listener.getsockname())
+            server = _Uvicorn(_config(app, http))
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            await _drain(life)
+            server.should_exit = True
+            await serving
     log.info("stopped")
+
+
+async def _drain(life: Life) -> None:
+    life.drain()
+    log.info("draining")
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS_MAX):
+            await life.idle()
+    except TimeoutError:
+        log.warning("drain_cut_short", seconds=DRAIN_SECONDS_MAX)
 
 
 def _config(app: Starlette, http: type[BoundedHttp]) -> uvicorn.Config:
@@ -110,8 +115,7 @@ async def _serve_until_signalled(settings: Settings, dispatcher: DispatcherProto
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     app = build_app(settings, dispatcher)
-    with bind(settings.host, settings.port) as listener:
-        await serve(app, listener, stop)
+    await serve(app, bind(settings.host, settings.port), stop)
 
 
 def run_server(settings: Settings, dispatcher: DispatcherProtocol) -> None:

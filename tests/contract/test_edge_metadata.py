@@ -1,0 +1,73 @@
+"""What anybody may ask without a token: how to get one, and whether the server works."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from shared_contracts.contract import Scope
+from tests.support.server import StubDispatcher, running
+from tests.support.tokens import ISSUER
+
+
+def test_the_challenge_leads_to_the_metadata_that_names_resource_and_issuers(server):
+    challenge = server.call(token=None).headers["www-authenticate"]
+    address = re.search(r'resource_metadata="([^"]+)"', challenge)
+    assert address is not None
+    document = server.client.get(address[1]).json()
+    assert document["resource"] == server.issuer.resource == server.url
+    assert document["authorization_servers"] == [ISSUER]
+    assert document["scopes_supported"] == sorted(scope.value for scope in Scope)
+    assert document["bearer_methods_supported"] == ["header"]
+
+
+def test_an_issuer_without_a_path_gets_no_slash_that_would_break_its_comparison(server):
+    text = server.client.get(f"{server.origin}/.well-known/oauth-protected-resource/mcp").text
+    assert f'"{ISSUER}"' in text
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/mcp/", "/mcp/x", "/MCP", "/.well-known/oauth-protected-resource", "/docs", "/metrics"]
+)
+def test_there_is_no_other_route(server, path):
+    for method in ("GET", "POST"):
+        assert server.client.request(method, f"{server.origin}{path}").status_code in {404, 405}
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS", "TRACE"])
+def test_the_endpoint_takes_posts_alone(server, method):
+    response = server.client.request(method, server.url)
+    assert (response.status_code, response.headers["allow"]) == (405, "POST")
+
+
+def ready(server) -> tuple[int, str | None]:
+    response = server.client.get(f"{server.origin}/readyz")
+    return response.status_code, response.json()["reason"]
+
+
+def test_readiness_tells_what_the_store_says_while_the_process_lives(tmp_path):
+    dispatcher = StubDispatcher()
+    with running(dispatcher, tmp_path) as server:
+        assert ready(server) == (200, None)
+        dispatcher.unready = "database_down"
+        assert ready(server) == (503, "database_down")
+        assert server.client.get(f"{server.origin}/healthz").json() == {"status": "ok"}
+
+
+def test_a_store_that_does_not_answer_or_fails_makes_the_server_unready_in_bounded_time(tmp_path):
+    class Stuck(StubDispatcher):
+        async def ready(self) -> str | None:
+            if self.unready == "fail":
+                raise OSError("secret detail")
+            await asyncio.Event().wait()
+            return None
+
+    dispatcher = Stuck()
+    with running(dispatcher, tmp_path) as server:
+        assert ready(server) == (503, "database_slow")
+        dispatcher.unready = "fail"
+        assert ready(server) == (503, "internal_error")
+        assert "secret" not in json.dumps(server.client.get(f"{server.origin}/readyz").json())
