@@ -12,10 +12,13 @@ Nothing is taken for a home that does not carry our marker.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,7 +91,8 @@ def open_home(root: Path) -> Home:
     root = Path(os.path.realpath(root))
     try:
         _make_root(root)
-        home = Home(root, _mark(root))
+        with _alone(root):
+            home = Home(root, _mark(root))
         _refuse_foreign_owner(root)
         for name in PRIVATE_DIRECTORIES:
             _make_directory(root / name, PRIVATE)
@@ -138,12 +142,25 @@ def _make_root(root: Path) -> None:
     _refuse_foreign_owner(root)
 
 
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Two that make the same home at once must agree on whose marker it carries."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # held for one small write
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _mark(root: Path) -> str:
     found = _marked_id(root)
     if found is not None:
         return found
-    if any(root.iterdir()):
-        raise foreign(root)
+    for entry in root.iterdir():
+        if not entry.name.startswith(f".{MARKER}."):  # a marker whose writer was killed
+            raise foreign(root)
+        entry.unlink()
     new = uuid.uuid4().hex
     write_json(root / MARKER, {"id": new, "layout": 1})
     return new

@@ -115,8 +115,14 @@ def cluster_of(home: Home, choice: PostgresChoice, *, durable: bool = True) -> C
 async def start(cluster: Cluster) -> Server:
     """Adopt the running server, or start one. What it started itself does not outlive its failure."""
     async with locked(cluster.home.run / "postgres.lock"):
-        found = await find(cluster)
-        return await _start(cluster) if found is None else found
+        taken: set[int] = set()
+        for _ in range(ATTEMPTS):
+            found = await find(cluster)
+            if found is None:
+                found = await _try_start(cluster, taken)
+            if found is not None:
+                return found
+        raise _failed(cluster, f"it failed {ATTEMPTS} times")
 
 
 async def find(cluster: Cluster) -> Server | None:
@@ -153,32 +159,41 @@ async def stop_data(data: Path) -> bool:
     return True
 
 
-async def _start(cluster: Cluster) -> Server:
+async def _try_start(cluster: Cluster, taken: set[int]) -> Server | None:
+    """None where it is worth looking again: a lost port, or a server of ours that was starting already."""
     if not (cluster.data / "PG_VERSION").exists():
         await initialise(cluster.binaries, cluster.place, cluster.admin_password(), cluster.user, cluster.log)
     _refuse_other_version(cluster)
     last = read_json(cluster.state)
     last = {} if last is None else last
     await clear_left_behind(cluster.data, last.get("boot"))
-    if cluster.log.exists() and cluster.log.stat().st_size > LOG_BYTES_MAX:
-        cluster.log.replace(cluster.log.with_suffix(".log.1"))
-    remembered = last.get("socket_directory")
-    directory = socket_directory(cluster.place, None if remembered is None else str(remembered), cluster.user)
-    taken: set[int] = set()
-    for _ in range(ATTEMPTS):
-        port = choose_port(last.get("port"), taken)
-        since = cluster.log.stat().st_size if cluster.log.exists() else 0
-        try:
-            return await _launch(cluster, directory, port)
-        except (NotServingError, OperationalError) as error:
-            said = tail(cluster.log, since=since)
-            if PORT_TAKEN in said:
-                taken.add(port)
-            elif any(line in said for line in LEFT_BEHIND):
-                await asyncio.sleep(1)  # backends of a killed postmaster are on their way out
-            else:
-                raise _failed(cluster, str(error), since) from error
-    raise _failed(cluster, f"it failed {ATTEMPTS} times")
+    if running_postmaster(cluster.data) is not None:
+        return None
+    directory = socket_directory(cluster.place, _text(last.get("socket_directory")), cluster.user)
+    since = _rotated(cluster.log)
+    port = choose_port(last.get("port"), taken)
+    try:
+        return await _launch(cluster, directory, port)
+    except (NotServingError, OperationalError) as error:
+        said = tail(cluster.log, since=since)
+        if PORT_TAKEN in said:
+            taken.add(port)
+        elif any(line in said for line in LEFT_BEHIND):
+            await asyncio.sleep(1)  # backends of a killed postmaster are on their way out
+        else:
+            raise _failed(cluster, str(error), since) from error
+    return None
+
+
+def _rotated(log: Path) -> int:
+    """The length of the log that goes on, after a long one was put aside."""
+    if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
+        log.replace(log.with_suffix(".log.1"))
+    return log.stat().st_size if log.exists() else 0
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 async def _launch(cluster: Cluster, directory: Path, port: int) -> Server:

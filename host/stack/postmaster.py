@@ -7,17 +7,20 @@ backend that outlived its postmaster still writes.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
 import struct
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from host.stack.errors import StackError, StackProblem
 from host.stack.pids import Identity, boot, born
 
+POLL_SECONDS = 0.05
 PID = re.compile(r"[1-9]\d{0,8}")
 ORPHANS_SECONDS = 5.0  # a backend sees the death of its postmaster when it next waits for anything
 
@@ -48,14 +51,16 @@ def running_postmaster(data: Path) -> Identity | None:
 
 
 async def clear_left_behind(data: Path, last_boot: object) -> None:
-    """Called when no postmaster of ours runs: end its orphans, take away a pid file of a reused number."""
-    for number in (None, signal.SIGQUIT):  # what a postmaster itself sends to give up at once
-        orphans = _orphans(data)
-        if number is not None:
-            for orphan in orphans:
-                orphan.signal(number)
-        for orphan in orphans:
-            await orphan.gone(ORPHANS_SECONDS)
+    """Called when no postmaster of ours is known: end its orphans, take away a pid file of a reused number.
+
+    A postmaster that is just starting looks like an orphan until it has written its pid; then it is left alone.
+    """
+    if not await _left(data):
+        for orphan in _orphans(data):
+            orphan.signal(signal.SIGQUIT)  # what a postmaster itself sends its own to give up at once
+        await _left(data)
+    if running_postmaster(data) is not None:
+        return
     file, pid = data / "postmaster.pid", _claimed_pid(data)
     if not file.exists() or (pid is not None and not _number_taken(pid)):
         return  # PostgreSQL sees that itself, and checks the dead server's shared memory too
@@ -66,6 +71,16 @@ async def clear_left_behind(data: Path, last_boot: object) -> None:
             f"Make sure that no postgres runs there, remove {file}, and start again.",
         )
     file.unlink()
+
+
+async def _left(data: Path) -> bool:
+    """Wait until no orphan works there any more, or until they turn out to have a living postmaster."""
+    deadline = time.monotonic() + ORPHANS_SECONDS
+    while time.monotonic() < deadline:
+        if running_postmaster(data) is not None or not _orphans(data):
+            return True
+        await asyncio.sleep(POLL_SECONDS)
+    return False
 
 
 def system_identifier(data: Path) -> int:

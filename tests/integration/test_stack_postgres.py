@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -42,6 +43,19 @@ asyncio.run(main())
 """
 
 
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with embedded(tmp_path_factory.mktemp("postgres") / "home") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(made_once: Cluster) -> Iterator[Cluster]:
+    """One for all tests that leave its settings alone."""
+    yield made_once
+    stopped(made_once)
+
+
 def starter(root: Path) -> subprocess.Popen[str]:
     """Another process that starts the same home's server, says so, and lives until its input ends."""
     return subprocess.Popen(
@@ -60,9 +74,16 @@ def closed(*processes: subprocess.Popen[str]) -> None:
         process.communicate(timeout=30)
 
 
+def started_empty(cluster: Cluster) -> Server:
+    server = started(cluster)
+    with admin(cluster, server) as connection:
+        connection.execute("DROP TABLE IF EXISTS kept")
+        connection.execute("CREATE TABLE kept (value int)")
+    return server
+
+
 def remember(cluster: Cluster, server: Server, value: int) -> None:
     with admin(cluster, server) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS kept (value int)")
         connection.execute("INSERT INTO kept VALUES (%s)", (value,))
 
 
@@ -87,138 +108,127 @@ def test_it_runs_as_an_unprivileged_user_and_every_commit_is_durable(tmp_path: P
             assert one(connection, "SHOW fsync") == "on"
 
 
-def test_nobody_gets_in_without_the_password_neither_over_the_socket_nor_over_tcp(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        server = started(cluster)
-        for host in (str(server.socket_directory), LOOPBACK):
-            target = make_conninfo(host=host, port=server.port, dbname="postgres", user=ADMIN, passfile="/dev/null")
-            psycopg.connect(target, password=cluster.admin_password()).close()
-            for password in ("wrong", "", None):
-                with pytest.raises(psycopg.OperationalError, match=r"authentication failed|no password supplied"):
-                    psycopg.connect(target, password=password)
-        assert "trust" not in (cluster.data / "pg_hba.conf").read_text().replace('"trust"', "").split()
+def test_nobody_gets_in_without_the_password_neither_over_the_socket_nor_over_tcp(cluster: Cluster) -> None:
+    server = started(cluster)
+    for host in (str(server.socket_directory), LOOPBACK):
+        target = make_conninfo(host=host, port=server.port, dbname="postgres", user=ADMIN, passfile="/dev/null")
+        psycopg.connect(target, password=cluster.admin_password()).close()
+        for password in ("wrong", "", None):
+            with pytest.raises(psycopg.OperationalError, match=r"authentication failed|no password supplied"):
+                psycopg.connect(target, password=password)
+    assert "trust" not in (cluster.data / "pg_hba.conf").read_text().replace('"trust"', "").split()
 
 
-def test_it_listens_on_loopback_alone_and_its_socket_is_closed_to_others(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        server = started(cluster)
-        with admin(cluster, server) as connection:
-            assert one(connection, "SHOW listen_addresses") == LOOPBACK
-        assert stat.S_IMODE(server.socket_directory.stat().st_mode) == 0o700
-        assert stat.S_IMODE((server.socket_directory / f".s.PGSQL.{server.port}").stat().st_mode) == 0o700
+def test_it_listens_on_loopback_alone_and_its_socket_is_closed_to_others(cluster: Cluster) -> None:
+    server = started(cluster)
+    with admin(cluster, server) as connection:
+        assert one(connection, "SHOW listen_addresses") == LOOPBACK
+    assert stat.S_IMODE(server.socket_directory.stat().st_mode) == 0o700
+    assert stat.S_IMODE((server.socket_directory / f".s.PGSQL.{server.port}").stat().st_mode) == 0o700
 
 
-def test_a_second_start_adopts_the_running_server(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        first, second = started(cluster), started(cluster)
-        assert (first.started_here, second.started_here) == (True, False)
-        assert (first.process, first.port, first.system_identifier) == (
-            second.process, second.port, second.system_identifier,
-        )  # fmt: skip
-        assert asyncio.run(postgres.find(cluster)) == second
+def test_a_second_start_adopts_the_running_server(cluster: Cluster) -> None:
+    first, second = started(cluster), started(cluster)
+    assert (first.started_here, second.started_here) == (True, False)
+    assert (first.process, first.port, first.system_identifier) == (
+        second.process, second.port, second.system_identifier,
+    )  # fmt: skip
+    assert asyncio.run(postgres.find(cluster)) == second
 
 
-def test_it_keeps_its_port_and_takes_another_when_that_one_is_taken(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        port = started(cluster).port
-        stopped(cluster)
-        assert started(cluster).port == port
-        stopped(cluster)
-        with socket.socket() as other:
-            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            other.bind((LOOPBACK, port))
-            other.listen()
-            assert not is_free(port)
-            assert started(cluster).port != port
+def test_it_keeps_its_port_and_takes_another_when_that_one_is_taken(cluster: Cluster) -> None:
+    port = started(cluster).port
+    stopped(cluster)
+    assert started(cluster).port == port
+    stopped(cluster)
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind((LOOPBACK, port))
+        other.listen()
+        assert not is_free(port)
+        assert started(cluster).port != port
 
 
-def test_stopping_ends_it_and_stopping_again_is_no_error(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        assert stopped(cluster) is False
-        server = started(cluster)
-        assert stopped(cluster) is True
-        assert not server.process.alive()
-        assert is_free(server.port)
-        assert stopped(cluster) is False
+def test_stopping_ends_it_and_stopping_again_is_no_error(cluster: Cluster) -> None:
+    assert stopped(cluster) is False
+    server = started(cluster)
+    assert stopped(cluster) is True
+    assert not server.process.alive()
+    assert is_free(server.port)
+    assert stopped(cluster) is False
 
 
-def test_a_killed_server_comes_back_with_everything_that_was_committed(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        server = started(cluster)
-        for round_number in range(3):
-            remember(cluster, server, round_number)
-            with closing(admin(cluster, server)) as busy:
-                busy.execute("BEGIN; INSERT INTO kept VALUES (99)")  # an open transaction, lost with its server
-                server.process.signal(signal.SIGKILL)
-                again = started(cluster)
-            assert again.started_here
-            assert again.process != server.process
-            assert remembered(cluster, again) == list(range(round_number + 1))
-            server = again
+def test_a_killed_server_comes_back_with_everything_that_was_committed(cluster: Cluster) -> None:
+    server = started_empty(cluster)
+    for round_number in range(3):
+        remember(cluster, server, round_number)
+        with closing(admin(cluster, server)) as busy:
+            busy.execute("BEGIN; INSERT INTO kept VALUES (99)")  # an open transaction, lost with its server
+            server.process.signal(signal.SIGKILL)
+            again = started(cluster)
+        assert again.started_here
+        assert again.process != server.process
+        assert remembered(cluster, again) == list(range(round_number + 1))
+        server = again
 
 
-def test_a_pid_file_that_names_somebody_else_is_taken_away_and_nobody_else_is_touched(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        server = started(cluster)
-        remember(cluster, server, 1)
-        file = cluster.data / "postmaster.pid"
-        claim = file.read_text().splitlines()
-        stopped(cluster)
-        stranger = subprocess.Popen(["/bin/sh", "-c", "read _"], stdin=subprocess.PIPE)
-        try:
-            file.write_text("\n".join([str(stranger.pid), *claim[1:]]) + "\n")
-            (server.socket_directory / f".s.PGSQL.{server.port}.lock").write_text(file.read_text())
-            assert asyncio.run(postgres.find(cluster)) is None
-            assert asyncio.run(postgres.stop(cluster.home)) is False
-            assert remembered(cluster, started(cluster)) == [1]
-            assert stranger.poll() is None
-        finally:
-            stranger.communicate(b"\n")
-
-
-def test_a_dead_server_that_nobody_reaped_does_not_pass_for_a_living_one(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        server = started(cluster)
-        remember(cluster, server, 1)
-        file = cluster.data / "postmaster.pid"
-        claim = file.read_text().splitlines()
-        stopped(cluster)
-        zombie = subprocess.Popen(["/bin/true"])
-        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
-        file.write_text("\n".join([str(zombie.pid), *claim[1:]]) + "\n")
+def test_a_pid_file_that_names_somebody_else_is_taken_away_and_nobody_else_is_touched(cluster: Cluster) -> None:
+    server = started_empty(cluster)
+    remember(cluster, server, 1)
+    file = cluster.data / "postmaster.pid"
+    claim = file.read_text().splitlines()
+    stopped(cluster)
+    stranger = subprocess.Popen(["/bin/sh", "-c", "read _"], stdin=subprocess.PIPE)
+    try:
+        file.write_text("\n".join([str(stranger.pid), *claim[1:]]) + "\n")
         (server.socket_directory / f".s.PGSQL.{server.port}.lock").write_text(file.read_text())
+        assert asyncio.run(postgres.find(cluster)) is None
+        assert asyncio.run(postgres.stop(cluster.home)) is False
         assert remembered(cluster, started(cluster)) == [1]
-        zombie.wait()
+        assert stranger.poll() is None
+    finally:
+        stranger.communicate(b"\n")
 
 
-def test_a_pid_file_of_rubbish_does_not_keep_it_from_starting(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        started(cluster)
-        for content in ("", "\n", "x\n", "1\n", "-5\n", "99999999999\n", "12\n/somewhere\n"):
-            stopped(cluster)
-            (cluster.data / "postmaster.pid").write_text(content)
-            assert started(cluster).started_here
+def test_a_dead_server_that_nobody_reaped_does_not_pass_for_a_living_one(cluster: Cluster) -> None:
+    server = started_empty(cluster)
+    remember(cluster, server, 1)
+    file = cluster.data / "postmaster.pid"
+    claim = file.read_text().splitlines()
+    stopped(cluster)
+    zombie = subprocess.Popen(["/bin/true"])
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    file.write_text("\n".join([str(zombie.pid), *claim[1:]]) + "\n")
+    (server.socket_directory / f".s.PGSQL.{server.port}.lock").write_text(file.read_text())
+    assert remembered(cluster, started(cluster)) == [1]
+    zombie.wait()
 
 
-def test_of_two_that_start_it_at_once_one_owns_it_and_the_other_adopts(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        both = [starter(cluster.home.root), starter(cluster.home.root)]
-        answers = [said(process) for process in both]
-        assert len({pid for pid, _ in answers}) == 1
-        assert sorted(here for _, here in answers) == [False, True]
-        closed(*both)
+def test_a_pid_file_of_rubbish_does_not_keep_it_from_starting(cluster: Cluster) -> None:
+    started(cluster)
+    for content in ("", "\n", "x\n", "1\n", "-5\n", "99999999999\n", "12\n/somewhere\n"):
+        stopped(cluster)
+        (cluster.data / "postmaster.pid").write_text(content)
+        assert started(cluster).started_here
 
 
-def test_what_a_killed_starter_left_running_is_adopted(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        process = starter(cluster.home.root)
-        pid, _ = said(process)
-        process.kill()
-        closed(process)
-        server = started(cluster)
-        assert (server.process.pid, server.started_here) == (pid, False)
-        assert stopped(cluster) is True
-        assert born(pid) is None
+def test_of_two_that_start_it_at_once_one_owns_it_and_the_other_adopts(cluster: Cluster) -> None:
+    both = [starter(cluster.home.root), starter(cluster.home.root)]
+    answers = [said(process) for process in both]
+    assert len({pid for pid, _ in answers}) == 1
+    assert sorted(here for _, here in answers) == [False, True]
+    closed(*both)
+
+
+def test_what_a_killed_starter_left_running_is_adopted(cluster: Cluster) -> None:
+    process = starter(cluster.home.root)
+    pid, _ = said(process)
+    process.kill()
+    closed(process)
+    server = started(cluster)
+    assert (server.process.pid, server.started_here) == (pid, False)
+    assert stopped(cluster) is True
+    assert born(pid) is None
 
 
 def test_a_long_recovery_is_waited_for(tmp_path: Path) -> None:
@@ -289,11 +299,10 @@ def test_an_interrupted_first_start_begins_anew(tmp_path: Path) -> None:
         assert not (cluster.place / ".password").exists()
 
 
-def test_the_password_is_in_no_log_and_on_no_command_line(tmp_path: Path) -> None:
-    with embedded(tmp_path / "home") as cluster:
-        server = started(cluster)
-        secret = cluster.admin_password()
-        assert secret not in cluster.log.read_text()
-        listing = subprocess.run(["ps", "-axww", "-o", "args="], capture_output=True, text=True, check=True).stdout
-        assert str(server.port) in listing
-        assert secret not in listing
+def test_the_password_is_in_no_log_and_on_no_command_line(cluster: Cluster) -> None:
+    server = started(cluster)
+    secret = cluster.admin_password()
+    assert secret not in cluster.log.read_text()
+    listing = subprocess.run(["ps", "-axww", "-o", "args="], capture_output=True, text=True, check=True).stdout
+    assert str(server.port) in listing
+    assert secret not in listing
