@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
@@ -54,12 +54,13 @@ _TOLD = {
 
 @dataclass(frozen=True, slots=True)
 class GateParts:
-    """What the gate decides with."""
+    """What the gate decides with. `note` puts a call that is refused for its scope into the log of calls."""
 
     verifier: Verifier
     rates: Rates
     challenges: Challenges
     life: Life
+    note: Callable[[Caller, str], Awaitable[None]]
 
 
 class Gate:
@@ -118,7 +119,7 @@ class Gate:
         if body is None:
             body = await _body(receive, head.get("content-length", []))
         if isinstance(body, bytes):
-            fault = self._judge(scope[CALLER], body, head)
+            fault = await self._judge(scope[CALLER], body, head)
             if fault is None:
                 await self._app(_said_plainly(scope), _replay(body, receive), send)
                 return
@@ -126,11 +127,14 @@ class Gate:
         if body is not None:  # None: the caller has gone, and nobody waits for an answer
             await body(scope, receive, send)
 
-    def _judge(self, caller: Caller, body: bytes, head: dict[str, list[bytes]]) -> Response | None:
+    async def _judge(self, caller: Caller, body: bytes, head: dict[str, list[bytes]]) -> Response | None:
         message = read_message(body, [value.decode("latin-1") for value in head.get("mcp-protocol-version", [])])
         if isinstance(message, Fault):
             return protocol_fault(message.number, message.text, message.rpc_id)
-        return self._scope_fault(caller, message)
+        refused = self._scope_fault(caller, message)
+        if refused is not None and message.tool is not None:
+            await self._parts.note(caller, message.tool)
+        return refused
 
     def _scope_fault(self, caller: Caller, message: Message) -> Response | None:
         tool = OFFER.get(message.tool) if message.method == CALL and message.tool is not None else None

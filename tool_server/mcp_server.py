@@ -7,7 +7,7 @@ structured content; a handler's bug is `internal_error`, logged by its type and 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -47,7 +47,10 @@ class DispatcherProtocol(Protocol):
         ...
 
     async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any] | None) -> Answer:
-        """Carry one call out, or refuse it."""
+        """Carry one call out, or refuse it: a name that is no tool's, a scope that is missing, and all that follows.
+
+        Every call that comes here is logged, refused ones too.
+        """
         ...
 
     async def disabled(self) -> frozenset[str]:
@@ -74,13 +77,7 @@ def build_mcp_server(dispatcher: DispatcherProtocol) -> Server[Any]:
         return mcp_types.ListToolsResult(tools=[tool for name, tool in tools.items() if name not in disabled])
 
     async def on_call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
-        caller = _caller(context)
-        tool = OFFER.get(params.name)
-        if tool is None:
-            raise MCPError(mcp_types.INVALID_PARAMS, ERRORS["unknown_tool"].meaning, _body("unknown_tool"))
-        if tool.scope.value not in caller.scopes:  # the gate has answered this with a 403; there is no way around it
-            return result_of(Refused("scope_missing", f"The tool needs the scope {tool.scope.value}."))
-        return await _result(dispatcher, caller, tool.name, params.arguments)
+        return await _result(dispatcher, _caller(context), params.name, params.arguments)
 
     return Server(
         "kessai-tools",
@@ -100,16 +97,38 @@ async def _result(
 ) -> mcp_types.CallToolResult:
     try:
         return result_of(await dispatcher.dispatch(caller, name, arguments))
+    except MCPError:
+        raise
     except Exception as error:  # noqa: BLE001 - a bug in a handler is an answer with a code, never a broken connection
-        log.error("handler_failed", tool=name, jti=caller.claims.jti, **exception_fields(error))  # noqa: TRY400
+        log.error("handler_failed", jti=caller.claims.jti, **exception_fields(error))  # noqa: TRY400
         return result_of(Refused("internal_error", ERRORS["internal_error"].meaning))
 
 
+def noting(dispatcher: DispatcherProtocol) -> Callable[[Caller, str], Awaitable[None]]:
+    """Have a call logged that the gate refuses for its scope; the dispatcher refuses it for the same reason.
+
+    It is given no arguments, so that even a dispatcher that erred would have nothing to carry out.
+    """
+
+    async def note(caller: Caller, name: str) -> None:
+        try:
+            await dispatcher.dispatch(caller, name, None)
+        except Exception as error:  # noqa: BLE001 - the call is refused whether or not that can be logged
+            log.error("refusal_not_logged", jti=caller.claims.jti, **exception_fields(error))  # noqa: TRY400
+
+    return note
+
+
 def result_of(answer: Answer) -> mcp_types.CallToolResult:
-    """Put an answer into the wire's shape; the JSON text says the same as the structured part."""
+    """Put an answer into the wire's shape; raises MCPError for what the protocol calls an error of its own.
+
+    The JSON text says the same as the structured part.
+    """
     match answer:
         case Answered(result=result):
             return mcp_types.CallToolResult(content=[_text(result)], structured_content=result, is_error=False)
+        case Refused(code="unknown_tool", message=message):
+            raise MCPError(mcp_types.INVALID_PARAMS, message, _body("unknown_tool"))
         case Refused(code=code, message=message, details=details):
             body = error_body(code, message, details)
             return mcp_types.CallToolResult(content=[_text({"error": body})], _meta={ERROR_META: body}, is_error=True)

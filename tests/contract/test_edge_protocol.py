@@ -126,6 +126,29 @@ def test_a_missing_scope_arrives_as_an_error_with_its_code_and_the_scope_that_is
     assert error.data["details"] == {"scope": "returns:write"}
 
 
+@ERAS
+def test_a_call_that_is_refused_at_the_edge_is_in_the_log_of_calls_too(tmp_path, era):
+    dispatcher = StubDispatcher()
+    with running(dispatcher, tmp_path) as server:
+        assert server.call("create_return", token=server.issuer.token(scope="orders:read"), era=era).status_code == 403
+        assert server.call(token=server.issuer.probe(), era=era).status_code == 403
+        assert "error" in message_of(server.call("no_such_tool", era=era))
+    expected = [("create_return", "scope_missing"), ("get_order", "scope_missing"), ("no_such_tool", "unknown_tool")]
+    assert (dispatcher.refused, dispatcher.calls) == (expected, [])
+
+
+@ERAS
+def test_a_log_of_calls_that_is_away_changes_no_refusal(tmp_path, era):
+    class Away(StubDispatcher):
+        async def dispatch(self, *_: object) -> Any:
+            raise OSError("secret detail")
+
+    with running(Away(), tmp_path) as server:
+        response = server.call("create_return", token=server.issuer.token(scope="orders:read"), era=era)
+        assert response.status_code == 403
+        assert "secret" not in response.text
+
+
 def test_the_challenge_names_the_scope_of_the_one_tool_and_the_metadata(server):
     for name, tool in TOOLS.items():
         others = " ".join(sorted({other.scope.value for other in TOOLS.values()} - {tool.scope.value}))

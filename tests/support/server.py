@@ -22,9 +22,11 @@ from typing import Any, Self
 import httpx2
 import uvloop
 
+from shared_contracts.errors import ERRORS
+from shared_contracts.tools import TOOLS
 from tests.support.tokens import Issuer
 from tool_server.app import build_app
-from tool_server.call import Answer, Answered, Caller
+from tool_server.call import Answer, Answered, Caller, Refused
 from tool_server.http import BoundedHttp
 from tool_server.mcp_server import DispatcherProtocol
 from tool_server.serve import bind, serve
@@ -62,12 +64,13 @@ ORDER = {
 
 @dataclass
 class StubDispatcher:
-    """An inner half that answers every call in the same way and remembers what reached it."""
+    """An inner half that answers every call in the same way and remembers what it did, and what it refused."""
 
     answer: Callable[[Caller, str, Mapping[str, Any] | None], Answer] = lambda *_: Answered(ORDER)
     removed: frozenset[str] = frozenset()
     unready: str | None = None
     calls: list[tuple[Caller, str, Mapping[str, Any] | None]] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
     entered: int = 0
 
     async def __aenter__(self) -> Self:
@@ -78,6 +81,11 @@ class StubDispatcher:
         self.entered -= 1
 
     async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any] | None) -> Answer:
+        tool = TOOLS.get(name)
+        code = "unknown_tool" if tool is None else "scope_missing" if tool.scope.value not in caller.scopes else None
+        if code is not None:
+            self.refused.append((name, code))
+            return Refused(code, ERRORS[code].meaning)
         self.calls.append((caller, name, arguments))
         return self.answer(caller, name, arguments)
 
