@@ -181,6 +181,13 @@ async def ask(tools: Dispatcher, name: str, arguments: Mapping[str, Any], **toke
     return await tools.dispatch(caller(name, arguments, **token), name, arguments)
 
 
+async def until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait, bounded, for what only the database can tell."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110 — no event of ours tells what another session has committed
+            await asyncio.sleep(0.002)
+
+
 def given(answer: Answer) -> dict[str, Any]:
     """The result of a call that must have been answered."""
     assert isinstance(answer, Answered), answer
