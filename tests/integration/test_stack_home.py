@@ -97,6 +97,29 @@ def test_a_secret_that_others_can_use_is_refused(tmp_path: Path, exposed: int) -
     assert "kx7q" not in refused(StackProblem.SECRET_READABLE, read_secret, file)
 
 
+@pytest.mark.parametrize("name", ["keys", "passwords", "passwords/tools", "passfiles", "run"])
+def test_a_directory_of_secrets_that_others_can_enter_is_refused(tmp_path: Path, name: str) -> None:
+    home = open_home(tmp_path / "home")
+    (home.root / name).chmod(0o750)
+    assert name in refused(StackProblem.SECRET_READABLE, open_home, home.root)
+    (home.root / name).chmod(0o700)
+    open_home(home.root)
+
+
+def test_a_link_in_the_place_of_a_directory_of_ours_is_refused(tmp_path: Path) -> None:
+    home = open_home(tmp_path / "home")
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    home.passfiles.rmdir()
+    home.passfiles.symlink_to(tmp_path / "theirs")
+    refused(StackProblem.HOME_NOT_WRITABLE, open_home, home.root)
+
+
+def test_a_marker_whose_writer_was_killed_does_not_make_the_home_foreign(tmp_path: Path) -> None:
+    (tmp_path / f".{MARKER}.0123456789ab").write_text('{"id"')
+    open_home(tmp_path)
+    assert not (tmp_path / f".{MARKER}.0123456789ab").exists()
+
+
 def test_a_secret_behind_a_link_a_pipe_or_a_directory_is_refused(tmp_path: Path) -> None:
     write_secret(tmp_path / "key", "secret")
     (tmp_path / "link").symlink_to(tmp_path / "key")
