@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from tests.support.calling import READ, WRITE, pair, request, told
+from tests.support.calling import READ, WRITE, pair, request, run, told
 from tests.support.hostile_server import LEGACY
 from tests.support.hostile_wire import BEHAVIOURS
 
@@ -137,7 +135,7 @@ async def _once(behaviour: str, tool: str) -> tuple[tuple[str, str], tuple[str, 
 
 @pytest.mark.parametrize("behaviour", sorted(EXPECTED))
 def test_a_write_has_its_outcome_one_request_and_the_client_goes_on(behaviour: str) -> None:
-    outcome, after, calls = asyncio.run(_once(behaviour, WRITE))
+    outcome, after, calls = run(_once(behaviour, WRITE))
     assert outcome == EXPECTED[behaviour][0]
     assert after == GOOD
     assert calls == 1
@@ -145,7 +143,7 @@ def test_a_write_has_its_outcome_one_request_and_the_client_goes_on(behaviour: s
 
 @pytest.mark.parametrize("behaviour", sorted(EXPECTED))
 def test_a_read_has_its_outcome_one_request_and_the_client_goes_on(behaviour: str) -> None:
-    outcome, after, calls = asyncio.run(_once(behaviour, READ))
+    outcome, after, calls = run(_once(behaviour, READ))
     assert outcome == EXPECTED[behaviour][1]
     assert after == GOOD
     assert calls == 1
@@ -162,4 +160,4 @@ def test_the_older_revision_has_the_same_outcomes(behaviour: str) -> None:
     # It has no result types, so one is left unread; and its structured content is an object by the protocol.
     otherwise = {"other_result_type": GOOD, "structured_list": NO_MCP[0]}
     expected = otherwise.get(behaviour, EXPECTED[behaviour][0])
-    assert asyncio.run(once()) == expected
+    assert run(once()) == expected

@@ -11,7 +11,7 @@ import pytest
 
 from host.domain.outcome import Rejected, Success
 from host.tool_client.client import ToolClient
-from tests.support.calling import PROBE, READ, WRITE, client_of, pair, request, told
+from tests.support.calling import PROBE, READ, WRITE, client_of, pair, request, run, told
 from tests.support.hostile_server import FakeToolServer
 
 GOOD = ("Success", "")
@@ -48,7 +48,7 @@ def test_after_a_kill_and_a_restart_the_next_call_works() -> None:
             await _kill(process)
         return outcomes
 
-    before, between, after = asyncio.run(scene())
+    before, between, after = run(scene())
     assert before == after == GOOD
     # Whether the dead connection was noticed before it was used again is the kernel's to say.
     assert between in {("Rejected", "unreachable"), ("Unknown", "connection_lost")}
@@ -69,7 +69,7 @@ def test_a_kill_during_a_write_leaves_it_unknown_and_the_client_alive() -> None:
             await _kill(process)
         return outcomes
 
-    assert asyncio.run(scene()) == [("Unknown", "connection_lost"), ("Rejected", "no_answer"), GOOD]
+    assert run(scene()) == [("Unknown", "connection_lost"), ("Rejected", "no_answer"), GOOD]
 
 
 def test_no_call_leaves_before_negotiation_has_ended() -> None:
@@ -84,7 +84,7 @@ def test_no_call_leaves_before_negotiation_has_ended() -> None:
             server.opened.set()
             return methods, told(await waiting)
 
-    assert asyncio.run(scene()) == (["server/discover"], GOOD)
+    assert run(scene()) == (["server/discover"], GOOD)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_calls_come_after_the_whole_handshake_of_their_revision(era: str, first:
             assert all(isinstance(result, Success) for result in results)
             return server.methods()
 
-    assert asyncio.run(scene()) == [*first, *["tools/call"] * 5]
+    assert run(scene()) == [*first, *["tools/call"] * 5]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_failed_negotiation_is_not_mistaken_for_an_older_server(trick: str) ->
             server.negotiate = None
             return outcome, methods, told(await client.call(request(WRITE)))
 
-    assert asyncio.run(scene()) == (("Rejected", "unreachable"), ["server/discover"], GOOD)
+    assert run(scene()) == (("Rejected", "unreachable"), ["server/discover"], GOOD)
 
 
 def test_a_server_of_an_unknown_revision_gets_no_call() -> None:
@@ -135,7 +135,7 @@ def test_a_server_of_an_unknown_revision_gets_no_call() -> None:
         async with pair(negotiate="rpc_version") as (server, client):
             return told(await client.call(request(WRITE))), server.methods()
 
-    assert asyncio.run(scene()) == (("Rejected", "version_mismatch"), ["server/discover"])
+    assert run(scene()) == (("Rejected", "version_mismatch"), ["server/discover"])
 
 
 def test_a_forgotten_session_is_opened_anew_for_the_next_call() -> None:
@@ -146,7 +146,7 @@ def test_a_forgotten_session_is_opened_anew_for_the_next_call() -> None:
             lost = told(await client.call(request(WRITE)))
             return lost, told(await client.call(request(WRITE))), server.methods().count("initialize")
 
-    assert asyncio.run(scene()) == (("Unknown", "connection_lost"), GOOD, 2)
+    assert run(scene()) == (("Unknown", "connection_lost"), GOOD, 2)
 
 
 def test_a_server_that_keeps_forgetting_is_asked_once_per_call() -> None:
@@ -154,7 +154,7 @@ def test_a_server_that_keeps_forgetting_is_asked_once_per_call() -> None:
         async with pair(era="session", forgetful=True) as (server, client):
             return [told(await client.call(request(READ))) for _ in range(3)], len(server.calls())
 
-    assert asyncio.run(scene()) == ([("Rejected", "no_answer")] * 3, 3)
+    assert run(scene()) == ([("Rejected", "no_answer")] * 3, 3)
 
 
 def test_a_server_that_breaks_the_protocol_is_renegotiated_once_and_then_left_alone() -> None:
@@ -167,7 +167,7 @@ def test_a_server_that_breaks_the_protocol_is_renegotiated_once_and_then_left_al
             assert isolated.error.details == {"why": "isolated"}
             return server
 
-    server = asyncio.run(scene())
+    server = run(scene())
     assert server.methods() == ["server/discover", "tools/call"] * 2
 
 
@@ -176,7 +176,7 @@ def test_a_sound_answer_clears_the_suspicion() -> None:
         async with pair(by_order={"bad": "wrong_id"}) as (_, client):
             return [told(await client.call(request(READ, order))) for order in ("bad", "A-1", "bad", "A-1")]
 
-    assert asyncio.run(scene()) == [("Rejected", "bad_answer"), GOOD] * 2
+    assert run(scene()) == [("Rejected", "bad_answer"), GOOD] * 2
 
 
 def test_renegotiation_leaves_the_calls_under_way_alone() -> None:
@@ -188,6 +188,6 @@ def test_renegotiation_leaves_the_calls_under_way_alone() -> None:
             server.released.set()
             return [*outcomes, told(await slow)], server.methods()
 
-    outcomes, methods = asyncio.run(scene())
+    outcomes, methods = run(scene())
     assert outcomes == [("Rejected", "bad_answer"), GOOD, GOOD]
     assert methods.count("server/discover") == 2

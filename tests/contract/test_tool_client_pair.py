@@ -19,7 +19,7 @@ from host.tool_client.readiness import NotReady, Ready, Reason, check
 from shared_contracts.digest import digest
 from shared_contracts.errors import ERRORS
 from shared_contracts.tools import TOOLS
-from tests.support.calling import told
+from tests.support.calling import run, told
 from tests.support.older_relay import older_relay
 from tests.support.results import RESULTS
 from tests.support.server import LEGACY, MODERN, Server, StubDispatcher, running
@@ -64,7 +64,7 @@ class Pair:
             async with self.client(revision) as client:
                 return await scene(client)
 
-        return asyncio.run(whole())
+        return run(whole())
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_every_code_that_a_tool_answers_with_arrives_as_that_code(
     pair: Pair, dispatcher: StubDispatcher, revision: str
 ) -> None:
     async def scene(client: ToolClient) -> None:
-        for code in sorted(set(ERRORS) - {"unreachable", "no_answer"}):
+        for code in sorted(set(ERRORS) - {"unreachable", "no_answer", "unknown_tool"}):
             dispatcher.answer = lambda *_, code=code: Refused(code, "In words.", {"line_id": "L1"})
             outcome = await client.call(pair.request("create_return"))
             assert isinstance(outcome, Rejected if ERRORS[code].outcome_known else Unknown)
@@ -120,6 +120,14 @@ def test_every_code_that_a_tool_answers_with_arrives_as_that_code(
             assert outcome.error.details == {"line_id": "L1"}
 
     pair.run(revision, scene)
+
+
+@revisions
+def test_a_tool_that_the_server_does_not_know_is_refused(pair: Pair, dispatcher: StubDispatcher, revision: str) -> None:
+    request = pair.request("get_order")
+    unheard = replace(request, tool=replace(request.tool, name="get_orders"))
+    outcome = pair.run(revision, lambda client: client.call(unheard))
+    assert told(outcome) == ("Rejected", "unknown_tool")
 
 
 @revisions

@@ -10,7 +10,7 @@ import pytest
 from host.tool_client.client import ToolClient
 from host.tool_client.readiness import Listing, NotReady, Ready, Reason, check
 from shared_contracts.tools import TOOLS
-from tests.support.calling import PROBE, READ, pair, request, told
+from tests.support.calling import PROBE, READ, pair, request, run, told
 from tests.support.hostile_server import LEGACY, FakeToolServer
 from tests.support.misbehaviours import MODERN
 
@@ -22,7 +22,7 @@ def _check(**server: Any) -> Ready | NotReady:
         async with pair(**server) as (_, client):
             return await check(client, TOOLS)
 
-    return asyncio.run(scene())
+    return run(scene())
 
 
 @pytest.mark.parametrize(("era", "protocol"), [("modern", MODERN), ("legacy", LEGACY), ("session", LEGACY)])
@@ -60,7 +60,7 @@ def test_a_foreign_contract_of_a_tool_that_nobody_needs_is_none_of_our_business(
         async with pair(contracts={"get_return": None}) as (_, client):
             return await check(client, {"get_order": TOOLS["get_order"]})
 
-    assert asyncio.run(scene()) == Ready(MODERN, frozenset({"get_order"}))
+    assert run(scene()) == Ready(MODERN, frozenset({"get_order"}))
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
@@ -104,7 +104,7 @@ def test_a_server_that_does_not_answer_in_time_is_unreachable() -> None:
             server.opened.set()
             return found
 
-    found = asyncio.run(scene())
+    found = run(scene())
     assert isinstance(found, NotReady)
     assert found.reason is Reason.UNREACHABLE
 
@@ -115,7 +115,7 @@ def test_readiness_is_asked_with_a_probe_token_alone() -> None:
             assert isinstance(await check(client, TOOLS), Ready)
             return server
 
-    server = asyncio.run(scene())
+    server = run(scene())
     assert server.methods() == ["server/discover", "tools/list"]
     assert {entry.headers["authorization"] for entry in server.received} == {f"Bearer {PROBE}"}
 
@@ -132,7 +132,7 @@ def test_a_listing_follows_what_the_server_offers() -> None:
             listing.drop("get_order")
             return [*seen, listing.available]
 
-    assert asyncio.run(scene()) == [frozenset(), NEEDED - {"create_return"}, NEEDED, NEEDED - {"get_order"}]
+    assert run(scene()) == [frozenset(), NEEDED - {"create_return"}, NEEDED, NEEDED - {"get_order"}]
 
 
 def test_a_restart_of_the_server_leaves_the_last_listing_standing() -> None:
@@ -150,7 +150,7 @@ def test_a_restart_of_the_server_leaves_the_last_listing_standing() -> None:
             await client.__aexit__(None, None, None)
         return down, up
 
-    assert asyncio.run(scene()) == (NEEDED, NEEDED - {"get_order"})
+    assert run(scene()) == (NEEDED, NEEDED - {"get_order"})
 
 
 def test_another_contract_empties_the_listing() -> None:
@@ -162,7 +162,7 @@ def test_another_contract_empties_the_listing() -> None:
             await listing.refresh()
             return listing.available
 
-    assert asyncio.run(scene()) == frozenset()
+    assert run(scene()) == frozenset()
 
 
 def test_listing_and_calls_go_on_beside_one_another() -> None:
@@ -174,4 +174,4 @@ def test_listing_and_calls_go_on_beside_one_another() -> None:
             )
             return [told(result) for result in results if not isinstance(result, Ready | NotReady)]
 
-    assert asyncio.run(scene()) == [("Success", "")] * 10
+    assert run(scene()) == [("Success", "")] * 10

@@ -12,7 +12,7 @@ import pytest
 
 from host.domain.outcome import Outcome, Rejected, Success
 from host.tool_client.client import ToolClient
-from tests.support.calling import PROBE, READ, TOKEN, WRITE, client_of, pair, request, told
+from tests.support.calling import PROBE, READ, TOKEN, WRITE, client_of, pair, request, run, told
 from tests.support.hostile_server import FakeToolServer
 
 UNREACHABLE = ("Rejected", "unreachable")
@@ -34,7 +34,7 @@ def test_a_write_to_nobody_was_not_sent() -> None:
         async with ToolClient(f"http://127.0.0.1:{_free_port()}/mcp", lambda: PROBE) as client:
             return told(await client.call(request(WRITE)))
 
-    assert asyncio.run(scene()) == UNREACHABLE
+    assert run(scene()) == UNREACHABLE
 
 
 def test_a_write_to_a_server_that_has_gone_was_not_sent() -> None:
@@ -46,7 +46,7 @@ def test_a_write_to_a_server_that_has_gone_was_not_sent() -> None:
         await client.__aexit__(None, None, None)
         return outcome
 
-    outcome = asyncio.run(scene())
+    outcome = run(scene())
     assert told(outcome) == UNREACHABLE
     assert _reason(outcome) == "connect_failed"
 
@@ -67,7 +67,7 @@ def test_a_write_that_got_no_connection_in_time_was_not_sent() -> None:
             await client.__aexit__(None, None, None)
             return outcome
 
-    outcome = asyncio.run(scene())
+    outcome = run(scene())
     assert told(outcome) == UNREACHABLE
     assert _reason(outcome) == "connect_timeout"
 
@@ -81,7 +81,7 @@ def test_a_write_that_waits_for_a_free_connection_is_not_sent_late() -> None:
             server.released.set()
             return told(await first), told(second), len(server.calls())
 
-    assert asyncio.run(scene()) == (("Success", ""), UNREACHABLE, 1)
+    assert run(scene()) == (("Success", ""), UNREACHABLE, 1)
 
 
 def test_a_call_without_time_left_is_not_sent() -> None:
@@ -90,7 +90,7 @@ def test_a_call_without_time_left_is_not_sent() -> None:
             assert isinstance(await client.call(request(READ)), Success)
             return told(await client.call(request(WRITE, timeout_seconds=0))), len(server.calls())
 
-    assert asyncio.run(scene()) == (UNREACHABLE, 1)
+    assert run(scene()) == (UNREACHABLE, 1)
 
 
 def test_the_token_is_in_the_header_and_nowhere_else() -> None:
@@ -99,7 +99,7 @@ def test_the_token_is_in_the_header_and_nowhere_else() -> None:
             assert isinstance(await client.call(request(READ)), Success)
             return server
 
-    server = asyncio.run(scene())
+    server = run(scene())
     (call,) = server.calls()
     assert call.headers["authorization"] == f"Bearer {TOKEN}"
     assert TOKEN not in json.dumps(call.message)
@@ -115,7 +115,7 @@ def test_what_could_not_stand_in_a_header_is_no_token(token: str) -> None:
             await client.call(replace(request(READ), token=token))
 
     with pytest.raises(ValueError, match="no token"):
-        asyncio.run(scene())
+        run(scene())
 
 
 def test_correlation_travels_in_meta_under_our_prefix() -> None:
@@ -124,7 +124,7 @@ def test_correlation_travels_in_meta_under_our_prefix() -> None:
             await client.call(request(READ))
             return server
 
-    meta = asyncio.run(scene()).calls()[0].message["params"]["_meta"]
+    meta = run(scene()).calls()[0].message["params"]["_meta"]
     assert meta["dev.kessai/step_id"] == "s-1"
 
 
@@ -146,7 +146,7 @@ def test_fifty_calls_at_once_have_their_own_tokens_ids_and_outcomes() -> None:
             assert isinstance(await client.call(request(READ)), Success)
             return {order: type(outcome).__name__ for order, outcome in zip(orders, outcomes, strict=True)}, server
 
-    outcomes, server = asyncio.run(scene())
+    outcomes, server = run(scene())
     assert outcomes == {order: expected[trick] for order, trick in orders.items()}
     assert len(server.calls()) == 51
     assert len({call.message["id"] for call in server.calls()[:50]}) == 50
@@ -161,7 +161,7 @@ def test_no_redirect_carries_the_token_away() -> None:
             assert told(await client.call(request(WRITE))) == ("Unknown", "bad_answer")
             return len(server.calls()), elsewhere.connections
 
-    assert asyncio.run(scene()) == (1, 0)
+    assert run(scene()) == (1, 0)
 
 
 def test_a_cookie_is_not_sent_back() -> None:
@@ -171,7 +171,7 @@ def test_a_cookie_is_not_sent_back() -> None:
             await client.call(request(READ))
             return server
 
-    assert all("cookie" not in call.headers for call in asyncio.run(scene()).calls())
+    assert all("cookie" not in call.headers for call in run(scene()).calls())
 
 
 def test_no_proxy_of_the_environment_sees_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_no_proxy_of_the_environment_sees_a_token(monkeypatch: pytest.MonkeyPatc
         async with pair() as (_, client):
             return await client.call(request(READ))
 
-    assert isinstance(asyncio.run(scene()), Success)
+    assert isinstance(run(scene()), Success)
 
 
 def test_one_connection_serves_call_after_call() -> None:
@@ -192,7 +192,7 @@ def test_one_connection_serves_call_after_call() -> None:
                 assert isinstance(await client.call(request(READ)), Success)
             return server.connections
 
-    assert asyncio.run(scene()) == 1
+    assert run(scene()) == 1
 
 
 def test_a_caller_who_gives_up_closes_the_connection_and_harms_nobody() -> None:
@@ -206,7 +206,7 @@ def test_a_caller_who_gives_up_closes_the_connection_and_harms_nobody() -> None:
             await server.until(lambda: server.left == 1)
             return told(await client.call(request(READ)))
 
-    assert asyncio.run(scene()) == ("Success", "")
+    assert run(scene()) == ("Success", "")
 
 
 def test_a_client_that_is_closed_leaves_the_write_under_way_unknown() -> None:
@@ -217,4 +217,4 @@ def test_a_client_that_is_closed_leaves_the_write_under_way_unknown() -> None:
             await client.__aexit__(None, None, None)
             return told(await under_way)
 
-    assert asyncio.run(scene()) == ("Unknown", "connection_lost")
+    assert run(scene()) == ("Unknown", "connection_lost")

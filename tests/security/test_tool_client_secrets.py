@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from host.domain.outcome import Outcome
-from tests.support.calling import PROBE, READ, TOKEN, WRITE, client_of, request
+from tests.support.calling import PROBE, READ, TOKEN, WRITE, client_of, request, run
 from tests.support.hostile_server import FakeToolServer
 from tests.support.hostile_wire import BEHAVIOURS
 
@@ -32,7 +32,7 @@ def test_no_behaviour_of_a_server_brings_a_token_or_a_traceback_into_logs_or_out
         return outcomes
 
     with caplog.at_level(logging.DEBUG):
-        outcomes = asyncio.run(scene())
+        outcomes = run(scene())
     captured = capfd.readouterr()
     everything = "\n".join([caplog.text, captured.out, captured.err, *map(repr, outcomes)])
     assert not [secret for secret in SECRETS if secret in everything]
@@ -51,6 +51,6 @@ def test_no_failed_negotiation_brings_a_token_or_a_traceback_into_logs(
             return outcome
 
     with caplog.at_level(logging.DEBUG):
-        outcome = asyncio.run(scene())
+        outcome = run(scene())
     assert not [secret for secret in SECRETS if secret in caplog.text + repr(outcome)]
     assert "Traceback" not in caplog.text

@@ -6,10 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import uvloop
+
 from host.domain.outcome import Outcome, Success
 from host.tool_client.client import CallRequest, ToolClient
 from shared_contracts.tools import TOOLS
 from tests.support.hostile_server import FakeToolServer
+
+run = uvloop.run  # the loop that the host runs on; a plain one fails in other words on a broken connection
 
 TOKEN = "canary-header-5d2f.canary-claims-81ab.canary-signature-c07e"
 PROBE = "canary-header-5d2f.canary-probe-33d9.canary-signature-1f64"

@@ -55,6 +55,8 @@ class Wire:
 
     async def bytes(self, *parts: bytes) -> None:
         for part in parts:
+            if self.writer.is_closing():  # uvloop minds
+                raise ConnectionResetError
             self.writer.write(part)
             await self.writer.drain()
 

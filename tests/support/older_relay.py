@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 UNKNOWN = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}'
 
@@ -33,12 +33,15 @@ async def older_relay(port: int) -> AsyncIterator[str]:
             kept = [line for line in lines if line and not line.lower().startswith((b"host:", b"connection:"))]
             await _forward(port, b"\r\n".join([*kept, b"Connection: close"]), body, writer)
         writer.close()
-        await writer.wait_closed()
+        with suppress(ConnectionError):  # who has the answer may be gone first
+            await writer.wait_closed()
 
     server = await asyncio.start_server(relay, "127.0.0.1", 0)
     async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
-        await asyncio.gather(*under_way)
+        try:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        finally:
+            await asyncio.gather(*under_way, return_exceptions=True)
 
 
 async def _forward(port: int, head: bytes, body: bytes, writer: asyncio.StreamWriter) -> None:
