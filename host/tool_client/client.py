@@ -48,7 +48,6 @@ from shared_contracts.errors import ERROR_META
 
 CONNECTIONS_MAX = 64  # calls in flight per process; the next one waits, and is told so in time
 PAGES_MAX = 5  # a server that never ends its list is none
-_PREFIX = "dev.kessai/"
 _BACKSTOP_SECONDS = 1.0  # the SDK's clock rings after ours, so that it is ours which says what happened
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){2}")
 _TALKATIVE = ("mcp", "client", "httpx2", "aiohttp")  # below WARNING they write addresses and whole messages
@@ -56,7 +55,7 @@ _TALKATIVE = ("mcp", "client", "httpx2", "aiohttp")  # below WARNING they write 
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """One call. `correlation` goes into `_meta`, under our own prefix; it is for logs and decides nothing."""
+    """One call. `correlation` goes into `_meta` as it is, for logs alone: `traceparent`, and `dev.kessai/` names."""
 
     tool: Tool
     arguments: Mapping[str, Any]
@@ -118,7 +117,7 @@ class ToolClient:
         params = CallToolRequestParams(
             name=request.tool.name,
             arguments=dict(request.arguments),
-            _meta=cast("RequestParamsMeta", {_PREFIX + name: value for name, value in request.correlation.items()}),
+            _meta=cast("RequestParamsMeta", dict(request.correlation)),
         )
         result = await client.session.send_request(
             CallToolRequest(params=params), CallToolResult, request_read_timeout_seconds=_backstop(exchange)

@@ -8,6 +8,9 @@ from host.tool_client.client import CallRequest, ToolClient
 from host.tool_client.mint import Grant, Minter
 from host.tool_client.readiness import Listing
 from shared_contracts.digest import digest
+from shared_contracts.task_token import Purpose
+
+_PURPOSES = {purpose.value: purpose for purpose in Purpose}  # a step's own call has none
 
 
 class Gateway:
@@ -38,6 +41,7 @@ class Gateway:
             idempotency_key=request.idempotency_key,
             attempt=request.attempt,
             requested_at=request.requested_at,
+            purpose=_PURPOSES.get(request.correlation.get("dev.kessai/purpose", "")),
         )
         token = self._minter.call(grant)
         correlation = dict(request.correlation)

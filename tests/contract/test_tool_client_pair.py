@@ -45,7 +45,7 @@ class Pair:
             idempotency_key=f"wf-1:{tool}" if contract.idempotency_key else None,
         )  # fmt: skip
         token = (self.minter if minter is None else minter).call(replace(grant, **changes))
-        return CallRequest(contract, ARGUMENTS, token, 10.0, {"step_id": "s-1"})
+        return CallRequest(contract, ARGUMENTS, token, 10.0, {"dev.kessai/step_id": "s-1"})
 
     @asynccontextmanager
     async def client(self, revision: str) -> AsyncIterator[ToolClient]:

@@ -118,7 +118,7 @@ def test_what_could_not_stand_in_a_header_is_no_token(token: str) -> None:
         run(scene())
 
 
-def test_correlation_travels_in_meta_under_our_prefix() -> None:
+def test_correlation_travels_in_meta() -> None:
     async def scene() -> FakeToolServer:
         async with pair() as (server, client):
             await client.call(request(READ))

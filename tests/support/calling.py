@@ -22,7 +22,8 @@ LIMIT_SECONDS = 5.0  # no test waits for it, except where the machine does not k
 
 
 def request(tool: str, order: str = "A-1", timeout_seconds: float = LIMIT_SECONDS, **arguments: Any) -> CallRequest:
-    return CallRequest(TOOLS[tool], {"order_id": order, **arguments}, TOKEN, timeout_seconds, {"step_id": "s-1"})
+    correlation = {"dev.kessai/step_id": "s-1"}
+    return CallRequest(TOOLS[tool], {"order_id": order, **arguments}, TOKEN, timeout_seconds, correlation)
 
 
 def client_of(server: FakeToolServer, connections_max: int = 64) -> ToolClient:
