@@ -19,6 +19,7 @@ from host.stack.osuser import OsUser, give, reaches
 
 BESIDE = Path("/var/lib/kessai")
 MARKER = ".kessai-cluster"
+SHORT, SHORT_PREFIX = Path("/tmp"), "kessai-"  # noqa: S108 - only for directories of mkdtemp
 SOCKET_NAME_BYTES = len("/.s.PGSQL.65535")
 SOCKET_PATH_BYTES_MAX = 103  # macOS allows 103 and Linux 107 before the closing NUL
 
@@ -69,6 +70,13 @@ def socket_directory(place: Path, remembered: str | None, user: OsUser | None) -
     return found
 
 
+def remove_short_directory(remembered: str) -> None:
+    """The one that was made outside of the home for the length of its path, if there was one."""
+    path = Path(remembered)
+    if path.parent == SHORT and path.name.startswith(SHORT_PREFIX) and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def _socket_directory(place: Path, remembered: str | None, user: OsUser | None) -> Path:
     wanted = place / "socket"
     if _fits(wanted):
@@ -78,7 +86,7 @@ def _socket_directory(place: Path, remembered: str | None, user: OsUser | None) 
         return wanted
     if remembered is not None and _private(Path(remembered), user):
         return Path(remembered)
-    made = Path(tempfile.mkdtemp(prefix="kessai-", dir="/tmp"))  # 0700, and the name cannot be guessed
+    made = Path(tempfile.mkdtemp(prefix=SHORT_PREFIX, dir=SHORT))  # 0700, and the name cannot be guessed
     give(user, made)
     return made
 

@@ -10,10 +10,11 @@ import shutil
 from pathlib import Path
 
 from host.stack.errors import StackError, StackProblem
+from host.stack.files import read_json
 from host.stack.home import ENTRIES, MARKER, Home, existing_home, foreign
 from host.stack.locks import locked
 from host.stack.mode import stack_lock
-from host.stack.place import abandoned_places, remembered_place, remove_place
+from host.stack.place import abandoned_places, remembered_place, remove_place, remove_short_directory
 from host.stack.postgres import stop_data
 from host.stack.stack import stop_all
 
@@ -31,6 +32,9 @@ async def empty_home(root: Path) -> bool:
                 if place is not None:
                     await stop_data(place / "data")
                     remove_place(home, place)
+            remembered = read_json(home.run / "postgres.json")
+            if remembered is not None:
+                remove_short_directory(str(remembered.get("socket_directory")))
             _remove_entries(home)
     except OSError as error:
         raise StackError(

@@ -75,6 +75,7 @@ def test_any_path_will_do(name: str) -> None:
             assert one(connection, "SELECT 1") == 1
         stopped(cluster)
         assert started(cluster).socket_directory == server.socket_directory
+    assert not server.socket_directory.exists()
 
 
 def test_an_ordinary_user_has_the_same_life() -> None:
