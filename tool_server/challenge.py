@@ -27,11 +27,10 @@ class Challenges:
         """Credentials came that are not accepted."""
         return f'Bearer error="invalid_token", error_description="{description}", scope="{_READS}", {self._metadata}'
 
-    def insufficient(self, description: str, scope: str) -> str:
-        """The token is genuine and its scope is not enough; `scope` is what the call needs."""
-        return (
-            f'Bearer error="insufficient_scope", error_description="{description}", scope="{scope}", {self._metadata}'
-        )
+    def insufficient(self, description: str, scope: str | None) -> str:
+        """The token is genuine and not enough; `scope` is what the call needs, where a scope would do."""
+        needed = "" if scope is None else f'scope="{scope}", '
+        return f'Bearer error="insufficient_scope", error_description="{description}", {needed}{self._metadata}'
 
 
 def metadata(resource: str, issuers: tuple[str, ...]) -> dict[str, Any]:

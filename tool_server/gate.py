@@ -115,17 +115,17 @@ class Gate:
         )
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, head: dict[str, list[bytes]]) -> None:
-        body: bytes | Response | None = _media_fault(Request(scope), head)
-        if body is None:
-            body = await _body(receive, head.get("content-length", []))
-        if isinstance(body, bytes):
-            fault = await self._judge(scope[CALLER], body, head)
-            if fault is None:
-                await self._app(_said_plainly(scope), _replay(body, receive), send)
+        outcome: bytes | Response | None = _media_fault(Request(scope), head)
+        if outcome is None:
+            outcome = await _body(receive, head.get("content-length", []))
+        if isinstance(outcome, bytes):
+            refused = await self._judge(scope[CALLER], outcome, head)
+            if refused is None:
+                await self._app(_said_plainly(scope), _replay(outcome, receive), send)
                 return
-            body = fault
-        if body is not None:  # None: the caller has gone, and nobody waits for an answer
-            await body(scope, receive, send)
+            outcome = refused
+        if outcome is not None:  # None: the caller has gone, and nobody waits for an answer
+            await outcome(scope, receive, send)
 
     async def _judge(self, caller: Caller, body: bytes, head: dict[str, list[bytes]]) -> Response | None:
         message = read_message(body, [value.decode("latin-1") for value in head.get("mcp-protocol-version", [])])
@@ -138,17 +138,18 @@ class Gate:
 
     def _scope_fault(self, caller: Caller, message: Message) -> Response | None:
         tool = OFFER.get(message.tool) if message.method == CALL and message.tool is not None else None
+        needed = None if tool is None else tool.scope.value
         if caller.claims.use is Use.PROBE:
             if message.method in _PROBE_METHODS or message.is_notification:
                 return None
-            needed, text = "", "A probe reads what is offered and calls nothing."
-        elif tool is None or tool.scope.value in caller.scopes:
+            text = "A probe reads what is offered and calls nothing."
+        elif needed is None or needed in caller.scopes:
             return None
         else:
-            needed, text = tool.scope.value, f"The tool needs the scope {tool.scope.value}."
+            text = f"The tool needs the scope {needed}."
         log.warning("refused", code="scope_missing", needed=needed, jti=caller.claims.jti, kid=caller.kid)
         return _with(
-            refusal(403, "scope_missing", text, message.rpc_id, {"scope": needed}),
+            refusal(403, "scope_missing", text, message.rpc_id, None if needed is None else {"scope": needed}),
             {"WWW-Authenticate": self._parts.challenges.insufficient(text, needed)},
         )
 

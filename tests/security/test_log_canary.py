@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import httpx2
+
 from tests.support.server import ServerProcess, message_of, raw, request, running_process
 
 CANARY = "canary7f3a"
@@ -39,14 +41,23 @@ def misuse(server: ServerProcess) -> list[str]:
     return tokens
 
 
+def told(text: str, tokens: list[str]) -> bool:
+    """Whether a recognisable part of any token stands in the text."""
+    return any(part[:12] in text for token in tokens for part in token.split(".") if len(part) > 40)
+
+
 def test_no_token_no_argument_and_no_text_of_an_exception_reaches_the_log(tmp_path):
+    answers: list[httpx2.Response] = []
     with running_process(tmp_path) as server:
+        server.client.event_hooks = {"response": [answers.append]}
         tokens = misuse(server)
         code, stderr = server.end()
     assert code == 0
     lines = [json.loads(line) for line in stderr.splitlines()]
     assert CANARY not in stderr
-    assert not any(part[:12] in stderr for token in tokens for part in token.split(".") if len(part) > 40)
+    assert not told(stderr, tokens)
+    assert len(answers) > 30
+    assert not any(told(answer.text + str(answer.headers), tokens) for answer in answers)
     events = {line["event"] for line in lines}
     assert {"serving", "refused", "handler_failed", "draining", "stopped"} <= events
     failure = next(line for line in lines if line["event"] == "handler_failed")

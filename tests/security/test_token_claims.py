@@ -201,7 +201,9 @@ def test_a_probe_reads_what_is_offered_and_calls_nothing(server):
         assert server.rpc(method, token=probe()).status_code == 200
     for name in ("get_order", "create_return", "no_such_tool"):
         before = len(server.dispatcher.calls)
-        assert server.call(name, token=probe()).status_code == 403
+        response = server.call(name, token=probe())
+        assert response.status_code == 403
+        assert 'scope=""' not in response.headers["www-authenticate"]
         assert len(server.dispatcher.calls) == before
 
 
