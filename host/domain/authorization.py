@@ -89,6 +89,8 @@ NO_RULE = Decision(Verdict.DENY, "no_rule")
 
 # Denials that a planner may hear and mend; every other denial hands the case to a person at once.
 TOLD_TO_PLANNER = frozenset({"unknown_tool", "tool_not_in_state", "repeated_action"})
+# Denials that mean somebody reached for what is not theirs: an alert beside the hand-over.
+ALERTED = frozenset({"foreign_tenant", "foreign_resource", "foreign_arguments", "scope_missing", "not_in_catalogue"})
 
 
 def decide(facts: Facts) -> Decision:

@@ -67,10 +67,15 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class PlannerView:
-    """The filtered state: no credential, no key, no tenant, no approval, no budget."""
+    """The filtered state: no credential, no key, no tenant, no approval, no budget.
+
+    It is a copy: whatever a planner does to it changes nothing. `turn` counts a workflow's proposals and is never
+    the same twice, so that an id made from it is unique.
+    """
 
     kind: str
     state: str
+    turn: int
     case: dict[str, Any]
     observations: tuple[Observation, ...]
     refusals: tuple[PlannerFault, ...]

@@ -52,6 +52,10 @@ HANDOVER: dict[str, Handover] = {
     "contract_broken": _H.EXTERNAL_FAULT,
 }
 
+# The only reasons that a planner may give for handing over; any other word of its is `planner_needs_human`.
+FROM_PLANNER = frozenset(
+    {"planner_needs_human", "model_refusal", "evidence_insufficient", "undecidable", "out_of_scope"}
+)
 
 _BY_CATEGORY: dict[Category, Handover] = {
     Category.CONTRACT: _H.UNDECIDED,

@@ -120,7 +120,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ControlLayer:
-    """Budgets, counters and stops; `active_ms` as of the last commit."""
+    """Budgets, counters and stops; `active_ms` as of the last commit. `abandoned`: its driver died with it."""
 
     control: Control
     active_ms: int
@@ -131,6 +131,7 @@ class ControlLayer:
     updates_stopped: bool
     reads_stopped: bool
     leased: bool
+    abandoned: bool
     asleep: bool
 
 
@@ -177,6 +178,11 @@ class State:
         others = tuple(e for e in self.evidence.effects if (e.step, e.attempt) != (effect.step, effect.attempt))
         return replace(self, evidence=replace(self.evidence, effects=(*others, effect)))
 
+    def effect_of(self, tool: str) -> Effect | None:
+        """Find what an earlier step already did under the same intention."""
+        done = (effect for effect in self.evidence.effects if effect.name == tool and effect.outcome == "succeeded")
+        return next(done, None)
+
     def effect_in_hand(self) -> Effect | None:
         """Give the newest effect of the call in hand."""
         if self.proposal is None:
@@ -214,6 +220,7 @@ def from_row(row: Mapping[str, Any]) -> State:
             updates_stopped=row["updates_stopped"],
             reads_stopped=row["reads_stopped"],
             leased=row["leased"] is True,
+            abandoned=w["lease_owner"] is not None and row["leased"] is not True,
             asleep=row["asleep"] is True,
         ),
         trace=Trace(w["version"], w["fence"], w["seq"], row["decisions"]),

@@ -11,15 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from host.domain.authorization import VERSION, Decision, Facts
-from host.domain.control import (
-    DISPATCHED,
-    PLAIN,
-    Actor,
-    Control,
-    Edge,
-    Execution,
-    IllegalTransitionError,
-)
+from host.domain.control import DISPATCHED, PLAIN, Actor, Control, Edge, Execution, IllegalTransitionError
+from host.domain.kept import CODE_MAX, kept_json, kept_text
 from host.domain.outcome import CallError
 from host.domain.proposals import PlannerFault, ToolCall
 from host.domain.reasons import handover_class
@@ -32,10 +25,13 @@ from shared_contracts.digest import action_fingerprint, digest
 class Step:
     """Moves and writes between two interactions with the outside world."""
 
-    def __init__(self, state: State, workflow: Workflow, moves: Mapping[Move, int], *, claim: bool = False) -> None:
-        """Begin at `state`; `claim` takes the lease and a new fence in the commit."""
+    def __init__(
+        self, state: State, workflow: Workflow, moves: Mapping[Move, int], *, claim: bool, active_ms: float
+    ) -> None:
+        """Begin at `state`, after `active_ms` at work; `claim` takes the lease and a new fence in the commit."""
         self.state = state
         self.workflow = workflow
+        self.active_ms = active_ms
         self.claim = claim
         self._ids = moves
         self._moves: list[list[Any]] = []
@@ -49,7 +45,7 @@ class Step:
 
     def fork(self) -> Step:
         """Copy the step as it is now; the copies write independently."""
-        copied = Step(self.state, self.workflow, self._ids, claim=self.claim)
+        copied = Step(self.state, self.workflow, self._ids, claim=self.claim, active_ms=self.active_ms)
         copied._moves = list(self._moves)
         copied._calls_updated = {step: dict(update) for step, update in self._calls_updated.items()}
         copied._attempts_closed = list(self._attempts_closed)
@@ -70,7 +66,7 @@ class Step:
         self, event: str, edge: Edge, reason: str, actor: Actor = Actor.ENGINE, evidence: Iterable[str] = ()
     ) -> None:
         """Make a business move that rides on `edge`."""
-        row = self._row(event)
+        row = self._row(event, actor)
         target = row.target if row.target != RESUME else str(self.state.task.resume_state)
         keeps = self.state.task.state if target == self.workflow.retry_state else None
         self._move(edge, target, event, actor, reason, evidence)
@@ -84,8 +80,8 @@ class Step:
         self.business(event, Edge(self.state.control.control, end), reason, actor, evidence)
         self._close_audit(before, end)
 
-    def _row(self, event: str) -> Transition:
-        row = self.workflow.transition(self.state.task.state, event)
+    def _row(self, event: str, actor: Actor) -> Transition:
+        row = self.workflow.transition(self.state.task.state, event, actor)
         if row is None:
             raise IllegalTransitionError(self.state.task.state, event, "?")
         return row
@@ -294,15 +290,16 @@ class Step:
     def refuse(self, fault: PlannerFault, proposal: ToolCall | None = None) -> None:
         """Record output that came to nothing, and count it."""
         control = self.state.control
-        refusals = (*control.refusals, (fault.code, fault.message))
+        code, message = kept_text(fault.code, CODE_MAX), kept_text(fault.message)
+        refusals = (*control.refusals, (code, message))
         self._refusals.append(
             {
                 "n": len(refusals),
-                "code": fault.code,
-                "message": fault.message,
-                "call_id": None if proposal is None else proposal.call_id,
-                "tool": None if proposal is None else proposal.name,
-                "arguments": None if proposal is None else proposal.arguments,
+                "code": code,
+                "message": message,
+                "call_id": None if proposal is None else kept_text(proposal.call_id),
+                "tool": None if proposal is None else kept_text(proposal.name),
+                "arguments": None if proposal is None else kept_json(proposal.arguments),
             }
         )
         counted = replace(control, refusals=refusals, refusals_in_a_row=control.refusals_in_a_row + 1)

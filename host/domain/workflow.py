@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from host.domain.control import INTO_END, OBSERVED, PLAIN, STARTED, Actor, Control, Edge
+from host.domain.control import INTO_END, OBSERVED, PLAIN, REFUSED, REOPENED, STARTED, Actor, Control, Edge
 from host.domain.limits import Limits
 from host.domain.proposals import PlannerDecision, PlannerView
 
@@ -104,9 +104,9 @@ class Workflow:
     message: Callable[[str, str, Language, Mapping[str, str], tuple[Seen, ...]], str]
     owners: Mapping[str, str]  # who answers for a case in each state
 
-    def transition(self, source: str, event: str) -> Transition | None:
-        """Find the move that `event` makes from `source`."""
-        found = (row for row in self.transitions if row.on == event and source in row.source)
+    def transition(self, source: str, event: str, by: Actor) -> Transition | None:
+        """Find the move that `event` makes from `source` where `by` says so: a word may mean two things to two."""
+        found = (row for row in self.transitions if row.on == event and source in row.source and by in row.by)
         return next(found, None)
 
     def is_end(self, state: str) -> bool:
@@ -132,8 +132,20 @@ def _plain_moves(workflow: Workflow) -> set[Move]:
     moves = set()
     for edge, event in PLAIN.items():
         places = (workflow.initial,) if edge == STARTED else tuple(workflow.tools)
+        if edge == REFUSED and workflow.approval_state is not None:
+            places += (workflow.approval_state,)  # a denial gives the call back before it ends the case
         moves |= {Move(*edge, state, state, event, Actor.ENGINE) for state in places}
-    return moves
+    return moves | _reopened(workflow)
+
+
+def _reopened(workflow: Workflow) -> set[Move]:
+    """An operator may take up again what ended without an answer; what follows is a move of its own."""
+    return {
+        Move(*edge, state, state, "reopened", Actor.OPERATOR)
+        for edge in REOPENED
+        for state, ends in workflow.ends.items()
+        if edge.source in ends
+    }
 
 
 def _business_moves(workflow: Workflow) -> set[Move]:

@@ -72,6 +72,8 @@ def read_document(raw: bytes) -> dict[str, Any]:
         raise CaseError("the case is nested too deeply; a case is a flat object with a list of lines") from error
     except NotCanonicalError as error:
         raise CaseError(f"the case holds a value that cannot be kept: {error}") from error
+    except ValueError as error:  # a number with thousands of digits
+        raise CaseError("the case holds a number that is too long; quantities are small integers") from error
     if not isinstance(document, dict):
         raise CaseError("the case is not a JSON object; see examples/returns/normal.json")
     return document

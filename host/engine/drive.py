@@ -10,40 +10,27 @@ the first commit takes a lease and a new fence, a commit of a stale driver finds
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable
-from contextlib import suppress
-from typing import TypeVar
 from uuid import UUID
 
-from host.domain.control import (
-    CUT_OFF as CUT_OFF_EDGE,
-)
-from host.domain.control import (
-    ENDS,
-    STARTED,
-    WAITED,
-    Actor,
-    Control,
-    Execution,
-)
+from host.domain.control import CUT_OFF as CUT_OFF_EDGE
+from host.domain.control import ENDS, STARTED, WAITED, Actor, Control, Execution
 from host.domain.outcome import Rejected, Success, Unknown
 from host.domain.state import State, from_row
 from host.domain.step import Step
+from host.engine.lease import holding
 from host.engine.parts import Kind, Parts, new_jti
 from host.engine.propose import ask_planner, redispatch
 from host.engine.reconcile import looked_up
 from host.engine.send import send
 from host.engine.settle import CUT_OFF, EXPIRED, answered, in_doubt, rejected, review
 from host.engine.verify import read_arguments, verified
-from host.engine.wait import STOP_RECHECK_SECONDS, Wait
+from host.engine.wait import Wait, halted
 from host.store import ledger
 from host.store.errors import StaleWorkflowError, StoppedError, UnsettledElsewhereError
 from shared_contracts.contract import Tool
 from shared_contracts.errors import Category
 
-T = TypeVar("T")
 QUEUE_MAX = 200  # above either, a retry would only make a bad hour worse
 OLDEST_SECONDS_MAX = 15 * 60.0
 
@@ -54,12 +41,17 @@ class UnknownWorkflowError(Exception):
 
 async def drive(parts: Parts, workflow_id: UUID) -> State:
     """Drive a workflow as far as it goes now; give where it stands. A lost race reloads, another's lease ends it."""
+    held: int | None = None  # the fence under which this driver has the lease
     while True:
         state = await load(parts, workflow_id)
-        if state.control.leased or not _runnable(state):
+        ours = state.control.leased and state.trace.fence == held
+        if (state.control.leased and not ours) or not _runnable(state):
             return state
-        with suppress(StaleWorkflowError):
-            return await _Driver(parts, state).run()
+        driver = _Driver(parts, state, claim=not ours)
+        try:
+            return await driver.run()
+        except StaleWorkflowError:
+            held = driver.held()
 
 
 async def load(parts: Parts, workflow_id: UUID) -> State:
@@ -77,14 +69,19 @@ def _runnable(state: State) -> bool:
 
 
 class _Driver:
-    def __init__(self, parts: Parts, state: State) -> None:
+    def __init__(self, parts: Parts, state: State, *, claim: bool) -> None:
         self.parts = parts
         self.kind: Kind = parts.kinds[state.task.kind, state.task.release]
         self.state = state
+        self.claim = claim  # until the first commit has taken the lease
         self.committed = time.monotonic()
 
+    def held(self) -> int | None:
+        """Give the fence that this driver works under, once it has one."""
+        return None if self.claim else self.state.trace.fence
+
     async def run(self) -> State:
-        step = self._step(claim=True)
+        step = self._step()
         wait = await self._resume(step)
         while True:
             step = self.open_step
@@ -99,8 +96,9 @@ class _Driver:
 
     # -- the commits --------------------------------------------------------------------------------------------
 
-    def _step(self, *, claim: bool = False) -> Step:
-        self.open_step = Step(self.state, self.kind.workflow, self.kind.moves, claim=claim)
+    def _step(self) -> Step:
+        kind, active_ms = self.kind, self._active_ms()
+        self.open_step = Step(self.state, kind.workflow, kind.moves, claim=self.claim, active_ms=active_ms)
         return self.open_step
 
     async def _commit(self, step: Step, wait: Wait | None) -> Wait | None:
@@ -112,7 +110,8 @@ class _Driver:
             if instead is None:
                 raise
             if isinstance(error, StoppedError):
-                wait = Wait("stopped", STOP_RECHECK_SECONDS)
+                call = instead.state.proposal
+                wait = halted(reads=call is not None and not self.parts.registry[call.tool].writes)
             else:
                 review(instead, "unknown_effect", "unsettled_elsewhere")
                 wait = Wait("ended", None)
@@ -124,10 +123,11 @@ class _Driver:
         payload = step.payload(self.parts.owner, self.parts.lease_seconds, letting_go)
         trace = self.state.trace
         async with self.parts.pool.connection() as connection:
+            before = time.monotonic()  # the lease begins in the database, which may be long before we hear of it
             done = await ledger.commit_step(
                 connection, step.state.task.workflow_id, trace.version, trace.fence, payload
             )
-        self.committed = time.monotonic()
+        self.committed, self.claim = before, False
         self.state = step.state.after(done.version, done.fence, done.active_ms, done.entered_active_ms)
 
     # -- between the commits ------------------------------------------------------------------------------------
@@ -141,46 +141,50 @@ class _Driver:
         while step.state.control.control in {Control.PLANNING, Control.TOOL_PROPOSED}:
             if step.state.control.control is Control.TOOL_PROPOSED:
                 return redispatch(self.parts, step, self._active_ms())
-            if step.dirty and not self.parts.planner.deterministic:
+            if (step.dirty or step.claim) and not self.parts.planner.deterministic:
                 await self._commit(step, None)
                 step = self._step()
-            wait = await self._holding(ask_planner(self.parts, step, self._active_ms()))
+            wait = await holding(self.parts, self.state, ask_planner(self.parts, step, self._active_ms()))
             if wait is not None:
                 return wait
         return None
 
     async def _resume(self, step: Step) -> Wait | None:
         """Go on from wherever the last driver, a timer or a person left the row."""
-        call, control = step.state.proposal, step.state.control.control
-        match control:
+        call, control, workflow = step.state.proposal, step.state.control, self.kind.workflow
+        if control.abandoned or (call is not None and call.under_way() is not None):
+            step.recovered()
+        exhausted = step.state.control.recoveries > workflow.limits.recoveries
+        match control.control:
+            case Control.TOOL_RUNNING | Control.OBSERVING if call is not None:
+                return await self._recover(step, self.parts.registry[call.tool], exhausted=exhausted)
+            case _ if exhausted:
+                review(step, "attempts_exhausted", "recoveries_exhausted")
             case Control.CREATED:
                 step.go(STARTED)
-            case Control.TOOL_PROPOSED if step.state.task.state == self.kind.workflow.retry_state:
+            case Control.TOOL_PROPOSED if step.state.task.state == workflow.retry_state:
                 step.business("due", WAITED, "due", Actor.TIMER)
-            case Control.TOOL_PROPOSED if step.state.task.state == self.kind.workflow.approval_state:
+            case Control.TOOL_PROPOSED if step.state.task.state == workflow.approval_state:
                 step.settle_call(Execution.FAILED, error=EXPIRED)
                 step.end("expired", "expired", Control.STOPPED, actor=Actor.TIMER)
-            case Control.TOOL_RUNNING | Control.OBSERVING if call is not None:
-                return await self._recover(step, self.parts.registry[call.tool], control)
             case _:
                 pass
         return None
 
-    async def _recover(self, step: Step, tool: Tool, control: Control) -> Wait | None:
+    async def _recover(self, step: Step, tool: Tool, *, exhausted: bool) -> Wait | None:
         """A request was under way, or is due again: read once more, look up, or verify."""
         call = step.state.proposal
-        if call is not None and call.under_way() is not None:
-            step.recovered()
-            step.close_attempt("cut_off", CUT_OFF)
-        exhausted = step.state.control.recoveries > self.kind.workflow.limits.recoveries
-        if control is Control.OBSERVING and tool.verify is not None:
+        lost = None if call is None else call.under_way()
+        step.close_attempt("cut_off", CUT_OFF)
+        if step.state.control.control is Control.OBSERVING and tool.verify is not None:
             if exhausted:
                 return review(step, "unknown_effect", "unverified_effect")
             step.open_attempt("verification", tool.verify.tool, new_jti())
         elif tool.writes:
-            if exhausted:
+            if exhausted or (lost is not None and lost.purpose == "call"):
+                step.settle_call(Execution.UNKNOWN, error=CUT_OFF)
+            if exhausted or not tool.reconcile_with:
                 return review(step, "unknown_effect", "unknown_effect")
-            step.settle_call(Execution.UNKNOWN)
             step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
         else:
             step.settle_call(Execution.FAILED, error=CUT_OFF)
@@ -207,7 +211,7 @@ class _Driver:
     async def _call(self, tool: Tool) -> Wait | None:
         call = self.state.proposal
         arguments = {} if call is None else dict(call.arguments)
-        outcome = await self._send(tool, arguments)
+        outcome = await self._send(tool, arguments, "call")
         step = self._step()
         match outcome:
             case Success(result):
@@ -223,26 +227,27 @@ class _Driver:
     async def _verify(self, tool: Tool, read: Tool) -> Wait | None:
         call = self.state.proposal
         arguments = {} if call is None else read_arguments(read, call)
-        outcome = await self._send(read, arguments)
+        outcome = await self._send(read, arguments, "verification")
         return verified(self.parts, self._step(), tool, read, outcome)
 
     async def _reconcile(self, tool: Tool, read: Tool) -> Wait | None:
         call = self.state.proposal
         arguments = {} if call is None else read_arguments(read, call)
-        outcome = await self._send(read, arguments)
+        outcome = await self._send(read, arguments, "reconciliation")
         return looked_up(self.parts, self._step(), tool, outcome, retry_allowed=await self._retry_allowed(asked=True))
 
     async def _perform_after(self, step: Step) -> Wait | None:
         await self._commit(step, None)
         return await self._perform()
 
-    async def _send(self, tool: Tool, arguments: dict[str, object]) -> Success | Rejected | Unknown:
+    async def _send(self, tool: Tool, arguments: dict[str, object], purpose: str) -> Success | Rejected | Unknown:
         limits = self.kind.workflow.limits
-        left = limits.active_seconds - self._active_ms() / 1000
-        timeout = max(0.1, min(tool.timeout_seconds, limits.call_ceiling_seconds, left))
+        timeout = min(float(tool.timeout_seconds), limits.call_ceiling_seconds)
+        if purpose == "call":  # what was done has to be found out also where the time for doing it is up
+            timeout = max(0.1, min(timeout, limits.active_seconds - self._active_ms() / 1000))
         if time.monotonic() - self.committed >= self.parts.lease_seconds:
             raise StaleWorkflowError("the lease ran out before the request left")
-        return await self._holding(send(self.parts, self.state, tool, arguments, timeout))
+        return await holding(self.parts, self.state, send(self.parts, self.state, tool, arguments, timeout))
 
     async def _retry_allowed(self, *, asked: bool) -> bool:
         """Automatic retry stops while the waiting queue is too long or too old."""
@@ -251,25 +256,3 @@ class _Driver:
         async with self.parts.pool.connection() as connection:
             queue = await ledger.queue(connection)
         return queue.waiting <= QUEUE_MAX and queue.oldest_seconds <= OLDEST_SECONDS_MAX
-
-    async def _holding(self, work: Awaitable[T]) -> T:
-        """Keep the lease while something slow is under way."""
-        keepers: list[asyncio.Task[None]] = []
-        loop = asyncio.get_running_loop()
-        # a task of its own only for work that lasts: nearly all of it is over long before
-        timer = loop.call_later(
-            self.parts.lease_seconds / 3, lambda: keepers.append(loop.create_task(self._keep_lease()))
-        )
-        try:
-            return await work
-        finally:
-            timer.cancel()
-            for keeper in keepers:
-                keeper.cancel()
-
-    async def _keep_lease(self) -> None:
-        task, trace, seconds = self.state.task, self.state.trace, self.parts.lease_seconds
-        while True:
-            async with self.parts.pool.connection() as connection:
-                await ledger.renew_lease(connection, task.workflow_id, trace.fence, self.parts.owner, seconds)
-            await asyncio.sleep(seconds / 3)

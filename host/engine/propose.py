@@ -1,30 +1,29 @@
 """From `planning` to a dispatched call, a wait or an end: the planner proposes, the rules decide.
 
 Order, each with a failure of its own: limits · tools for the state · the planner · exactly one proposal · schema ·
-prior effect · authorization · intent. Output that is no allowed proposal is recorded, told to the planner and
+authorization · prior effect · intent. Output that is no allowed proposal is recorded, told to the planner and
 counted; reaching for another's object goes to a person at once.
 """
 
 from __future__ import annotations
 
-import jsonschema_rs
-from pydantic import ValidationError
+from typing import Any
 
-from host.domain.authorization import TOLD_TO_PLANNER, Decision, Facts, Verdict
+from host.domain.authorization import ALERTED, TOLD_TO_PLANNER, Decision, Facts, Verdict
 from host.domain.control import AUTHORIZED, NO_PROPOSAL, PROPOSED, REFUSED, Control, Execution
 from host.domain.proposals import Final, NeedsHuman, PlannerFault, ToolCall
-from host.domain.reasons import HANDOVER
+from host.domain.reasons import FROM_PLANNER, HANDOVER
 from host.domain.step import Step, review_end
 from host.engine.decide import Proposed, authorise, offered
 from host.engine.parts import Parts, new_jti
-from host.engine.wait import STOP_RECHECK_SECONDS, Wait
-from host.planner.context import definition, view
-from shared_contracts.base import parse
+from host.engine.wait import Wait, halted
+from host.engine.wellformed import fault_of
+from host.planner.context import definition, taken, view
 from shared_contracts.contract import Tool
-from shared_contracts.digest import NotCanonicalError, canonical_json
 
 APPROVAL_SECONDS = 24 * 3600.0
-_compiled: dict[str, jsonschema_rs.Validator] = {}
+_NO_DECISION = PlannerFault("not_a_decision", "Answer with one tool call, a final answer or a hand-over.")
+_NOT_DONE = PlannerFault("unbacked_completion_claim", "The task is not done; propose the next call.")
 
 
 async def ask_planner(parts: Parts, step: Step, active_ms: float) -> Wait | None:
@@ -39,17 +38,18 @@ async def ask_planner(parts: Parts, step: Step, active_ms: float) -> Wait | None
         return _nothing_offered(parts, step, active_ms)
     tools = tuple(definition(parts.registry[name]) for name in sorted(names))
     seen = view(state.task.kind, state.task.state, state.task.case, state.evidence.calls, state.control.refusals)
-    match await parts.planner.decide(seen, tools):
+    answer: Any = await parts.planner.decide(seen, tools)
+    match answer:
         case ToolCall() as proposal:
             return _judge(parts, step, proposal, active_ms)
         case NeedsHuman(reason):
-            return _review(step, "planner_needs_human", reason if reason in HANDOVER else "planner_needs_human")
+            return _review(step, "planner_needs_human", reason if reason in FROM_PLANNER else "planner_needs_human")
         case Final():
-            return _refuse(
-                step, PlannerFault("unbacked_completion_claim", "The task is not done; propose the next call.")
-            )
+            return _refuse(step, _NOT_DONE)
         case PlannerFault() as fault:
             return _refuse(step, fault)
+        case _:
+            return _refuse(step, _NO_DECISION)
 
 
 def _nothing_offered(parts: Parts, step: Step, active_ms: float) -> Wait | None:
@@ -63,13 +63,18 @@ def _nothing_offered(parts: Parts, step: Step, active_ms: float) -> Wait | None:
     facts, decision = authorise(parts, step.workflow, state, Proposed(wanted, arguments, None), active_ms)
     step.decided(facts, decision)
     if decision.verdict is Verdict.HALT:
-        return Wait("stopped", STOP_RECHECK_SECONDS)
-    return _review(step, "denied", decision.reason if decision.reason in HANDOVER else "no_tool_left")
+        return halted(reads=decision.reason == "reads_stopped")
+    return _denied(step, decision.reason if decision.reason in HANDOVER else "no_tool_left")
 
 
-def _judge(parts: Parts, step: Step, proposal: ToolCall, active_ms: float) -> Wait | None:
+def _judge(parts: Parts, step: Step, offered_call: ToolCall, active_ms: float) -> Wait | None:
+    proposal = taken(offered_call)
+    if proposal is None:
+        return _refuse(step, _NO_DECISION)
     tool = parts.registry.get(proposal.name)
-    fault = _malformed(step, tool, proposal)
+    fault = (
+        PlannerFault("unknown_tool", _told("unknown_tool", step)) if tool is None else fault_of(step, tool, proposal)
+    )
     if fault is not None:
         return _refuse(step, fault, proposal)
     proposed = Proposed(proposal.name, proposal.arguments, None)
@@ -77,36 +82,41 @@ def _judge(parts: Parts, step: Step, proposal: ToolCall, active_ms: float) -> Wa
     if tool is None or (decision.verdict is Verdict.DENY and decision.reason in TOLD_TO_PLANNER):
         step.decided(facts, decision)
         return _refuse(step, PlannerFault(decision.reason, _told(decision.reason, step)), proposal)
-    step.accepted_proposal()
-    return _take(step, tool, proposal, facts, decision)
+    return _take(parts, step, tool, proposal, (facts, decision))
 
 
-def _take(step: Step, tool: Tool, proposal: ToolCall, facts: Facts, decision: Decision) -> Wait | None:
-    number = step.decided(facts, decision)
+def _take(parts: Parts, step: Step, tool: Tool, proposal: ToolCall, judged: tuple[Facts, Decision]) -> Wait | None:
+    number, decision = step.decided(*judged), judged[1]
     match decision.verdict:
-        case Verdict.ALLOW:
-            step.open_call(proposal, tool, Execution.REQUESTED)
-            step.go(PROPOSED)
-            return dispatch(step, tool, number)
+        case Verdict.DENY:
+            step.refuse(PlannerFault(decision.reason, _told(decision.reason, step)), proposal)
+            step.go(PROPOSED, decision.reason)
+            if decision.reason in ALERTED:
+                step.alert(decision.reason, {"tool": tool.name, "call_id": proposal.call_id})
+            return _denied(step, decision.reason)
+        case Verdict.REQUIRE_APPROVAL if parts.authorization.version != step.state.evidence.versions["authz"]:
+            return _review(step, "undecidable", "version_changed")
         case Verdict.REQUIRE_APPROVAL:
+            step.accepted_proposal()
             step.open_call(proposal, tool, Execution.WAITING_FOR_APPROVAL)
             step.business("approval_required", PROPOSED, decision.reason)
             return Wait("approval", APPROVAL_SECONDS)
-        case Verdict.HALT:
+        case Verdict.ALLOW | Verdict.HALT:
+            step.accepted_proposal()
             step.open_call(proposal, tool, Execution.REQUESTED)
             step.go(PROPOSED)
-            return Wait("stopped", STOP_RECHECK_SECONDS)
-        case Verdict.DENY:
-            if decision.reason.startswith("foreign_"):
-                step.alert(decision.reason, {"tool": tool.name, "call_id": proposal.call_id})
-            return _review(step, "limit" if decision.reason == "limit" else "denied", decision.reason)
+            if decision.verdict is Verdict.HALT:
+                return halted(reads=decision.reason == "reads_stopped")
+            return dispatch(step, tool, number)
 
 
 def dispatch(step: Step, tool: Tool, decision_n: int) -> None:
     """Move an allowed call to running; the commit that follows writes the intent before anything leaves."""
+    if tool.writes and step.state.effect_of(tool.name) is not None:
+        return _review(step, "unknown_effect", "unverified_effect")  # it exists: a person looks, nothing is sent
     step.before_dispatch = step.fork()
     step.go(AUTHORIZED)
-    step.dispatch(tool, new_jti(), decision_n)
+    return step.dispatch(tool, new_jti(), decision_n)
 
 
 def redispatch(parts: Parts, step: Step, active_ms: float) -> Wait | None:
@@ -114,7 +124,7 @@ def redispatch(parts: Parts, step: Step, active_ms: float) -> Wait | None:
     call = step.state.proposal
     tool = None if call is None else parts.registry.get(call.tool)
     if call is None or tool is None:
-        return _review(step, "denied", "no_tool_left")
+        return _denied(step, "no_tool_left")
     proposed = Proposed(call.tool, call.arguments, call.step)
     facts, decision = authorise(parts, step.workflow, step.state, proposed, active_ms)
     number = step.decided(facts, decision)
@@ -122,28 +132,9 @@ def redispatch(parts: Parts, step: Step, active_ms: float) -> Wait | None:
         case Verdict.ALLOW:
             return dispatch(step, tool, number)
         case Verdict.HALT:
-            return Wait("stopped", STOP_RECHECK_SECONDS)
-        case Verdict.REQUIRE_APPROVAL:
-            return _review(step, "denied", "approval_required")
-        case Verdict.DENY:
-            return _review(step, "limit" if decision.reason == "limit" else "denied", decision.reason)
-
-
-def _malformed(step: Step, tool: Tool | None, proposal: ToolCall) -> PlannerFault | None:
-    if tool is None:
-        return PlannerFault("unknown_tool", _told("unknown_tool", step))
-    if any(call.call_id == proposal.call_id for call in step.state.evidence.calls):
-        return PlannerFault("call_id_reused", "This call id belongs to an earlier call; use a fresh one.")
-    validator = _compiled.get(tool.name)
-    if validator is None:
-        validator = _compiled[tool.name] = jsonschema_rs.validator_for(tool.input_schema)
-    try:
-        canonical_json(proposal.arguments)
-        validator.validate(proposal.arguments)
-        parse(tool.arguments, proposal.arguments)
-    except (NotCanonicalError, jsonschema_rs.ValidationError, ValidationError) as error:
-        return PlannerFault("arguments_invalid", f"The arguments do not fit {tool.name}: {str(error)[:300]}")
-    return None
+            return halted(reads=decision.reason == "reads_stopped")
+        case Verdict.REQUIRE_APPROVAL | Verdict.DENY:
+            return _denied(step, decision.reason)
 
 
 def _told(reason: str, step: Step) -> str:
@@ -154,14 +145,19 @@ def _told(reason: str, step: Step) -> str:
 def _refuse(step: Step, fault: PlannerFault, proposal: ToolCall | None = None) -> None:
     """Record, tell and count; too many of them end the planner's part."""
     step.refuse(fault, proposal)
+    code = step.state.control.refusals[-1][0]
     if proposal is None:
-        step.go(NO_PROPOSAL, fault.code)
+        step.go(NO_PROPOSAL, code)
     else:
-        step.go(PROPOSED, fault.code)
-        step.go(REFUSED, fault.code)
+        step.go(PROPOSED, code)
+        step.go(REFUSED, code)
     limits, control = step.workflow.limits, step.state.control
     if control.refusals_in_a_row >= limits.refusals_in_a_row or len(control.refusals) >= limits.refusals:
         _review(step, "planner_exhausted", "planner_exhausted")
+
+
+def _denied(step: Step, reason: str) -> None:
+    _review(step, "limit" if reason == "limit" else "denied", reason)
 
 
 def _review(step: Step, event: str, reason: str) -> None:

@@ -27,8 +27,11 @@ def looked_up(parts: Parts, step: Step, tool: Tool, outcome: Outcome, *, retry_a
     match outcome:
         case Success(result):
             step.close_attempt("success")
-            if result["found"]:
-                return _found(parts, step, tool, result["record"])
+            record = result["record"]
+            if result["found"] is not (record is not None):
+                return _look_again(parts, step, "bad_output")
+            if record is not None:
+                return _found(parts, step, tool, record)
             return _not_found(parts, step, tool, result["closed_through"], retry_allowed=retry_allowed)
         case Rejected(error) | Unknown(error):
             step.close_attempt(error.code, error)
@@ -40,6 +43,7 @@ def _found(parts: Parts, step: Step, tool: Tool, record: Mapping[str, Any]) -> W
         step.settle_call(Execution.RUNNING)
         return _look_again(parts, step, "in_progress")
     if tool.doubtful(record):
+        step.settle_call(Execution.UNKNOWN)
         review(step, "unknown_effect", "unknown_effect")
         return None
     if not tool.succeeded(record):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from host.domain.control import ANSWERED, NEXT_ATTEMPT, OBSERVED, Control, Execution
+from host.domain.control import ANSWERED, NEXT_ATTEMPT, OBSERVED, Actor, Control, Execution
 from host.domain.limits import backoff_seconds
 from host.domain.outcome import CallError
 from host.domain.state import NOT_COUNTED
@@ -33,6 +33,9 @@ CUT_OFF = internal("cut_off", Category.TRANSIENT, "this host died while the requ
 def answered(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
     """Record a well-formed answer to the call. True: the engine has to read it back, or to look again."""
     step.close_attempt("success")
+    if not tool.writes and _of_another(step, tool, result):
+        _foreign_answer(step, tool)
+        return False
     if tool.succeeded(result):
         return _succeeded(step, tool, result)
     if tool.pending(result) or tool.doubtful(result):
@@ -40,7 +43,7 @@ def answered(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
         step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
         return True
     not_success = internal("not_success", Category.BUSINESS, "the answer does not meet the contract's success")
-    _refused_write(step, tool, not_success)
+    _refused_write(step, not_success)
     return False
 
 
@@ -59,6 +62,21 @@ def _succeeded(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
     return False
 
 
+def _of_another(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
+    """Tell whether the answer is about another object than the one that was asked for."""
+    call, name = step.state.proposal, tool.resource_argument
+    return call is not None and name in result and result[name] != call.arguments.get(name)
+
+
+def _foreign_answer(step: Step, tool: Tool) -> None:
+    """Use nothing of it: facts about another's order decide no case."""
+    error = internal("foreign_answer", Category.PROTOCOL, "the answer is about another object")
+    step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
+    step.go(ANSWERED, "foreign_answer")
+    step.alert("foreign_answer", {"tool": tool.name})
+    review(step, *_review_of(error))
+
+
 def conclude(step: Step, seen: Seen) -> None:
     """Make the business move that the observation means, if its versions and its time allow it."""
     task, workflow = step.state.task, step.workflow
@@ -71,7 +89,10 @@ def conclude(step: Step, seen: Seen) -> None:
     if any(pinned.get(name) != version for name, version in finding.versions.items()):
         review(step, "undecidable", "version_changed")
         return
-    row = workflow.transition(task.state, finding.event)
+    row = workflow.transition(task.state, finding.event, Actor.ENGINE)
+    if row is not None and row.within_seconds is not None and _active_here(step) > row.within_seconds:
+        review(step, "limit", "limit")
+        return
     target = "" if row is None else row.target
     if target not in workflow.ends:
         step.business(finding.event, OBSERVED, finding.reason, evidence=_refs(seen))
@@ -79,7 +100,12 @@ def conclude(step: Step, seen: Seen) -> None:
         step.go(OBSERVED)
         step.end(finding.event, finding.reason, Control.COMPLETED, _refs(seen))
     else:
-        review(step, finding.event, finding.reason)
+        review(step, finding.event, finding.reason, _refs(seen))
+
+
+def _active_here(step: Step) -> float:
+    """Seconds at work since the business state was entered."""
+    return (step.active_ms - step.state.control.entered_active_ms) / 1000
 
 
 def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allowed: bool) -> Wait | None:
@@ -90,7 +116,7 @@ def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_al
     if error.category is Category.AUTHORIZATION and error.code.startswith("token_for_other"):
         step.alert(error.code, {"tool": tool.name})
     if tool.writes:
-        _refused_write(step, tool, error)
+        _refused_write(step, error)
         return None
     step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
     step.go(ANSWERED, error.code)
@@ -108,7 +134,7 @@ def _transient(tool: Tool, error: CallError) -> bool:
     return error.category is Category.TRANSIENT or lost_read
 
 
-def _refused_write(step: Step, tool: Tool, error: CallError) -> None:
+def _refused_write(step: Step, error: CallError) -> None:
     step.close_effect("rejected")
     step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
     step.go(ANSWERED, error.code)
@@ -116,7 +142,6 @@ def _refused_write(step: Step, tool: Tool, error: CallError) -> None:
         review(step, "create_rejected", error.code if error.code in ERRORS else "create_rejected")
     else:
         review(step, *_review_of(error))
-    del tool
 
 
 def _review_of(error: CallError) -> tuple[str, str]:
@@ -170,7 +195,9 @@ def retry_forbidden(step: Step, tool: Tool, code: str, *, retry_allowed: bool) -
     if code in NOT_COUNTED:
         if code == "unreachable":  # a crash was counted when its driver took over
             step.recovered()
-        return "recoveries_exhausted" if step.state.control.recoveries > limits.recoveries else None
+        if step.state.control.recoveries > limits.recoveries:
+            return "recoveries_exhausted"
+        return None if retry_allowed or code != "unreachable" else "retry_suspended"
     if call is None or call.counted() >= sends_max(tool):
         return "attempts_exhausted"
     if state.calls_made() >= limits.calls or state.calls_made_of(tool.name) >= limits.calls_per_tool:
@@ -188,9 +215,9 @@ def in_doubt(step: Step, tool: Tool, error: CallError) -> None:
         review(step, "unknown_effect", "unknown_effect")
 
 
-def review(step: Step, event: str, reason: str) -> None:
+def review(step: Step, event: str, reason: str, evidence: tuple[str, ...] = ()) -> None:
     """Hand the case to a person, or call it failed where the fault is ours."""
-    step.end(event, reason, review_end(reason))
+    step.end(event, reason, review_end(reason), evidence)
 
 
 def _evidence(result: Mapping[str, Any]) -> tuple[str, ...]:

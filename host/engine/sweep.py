@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from procrastinate import App
+from procrastinate.exceptions import ConnectorException
 
 from host.engine.parts import Parts
 from host.engine.wake import Wake
 from host.store import ledger
 
 BATCH = 100
-STALLED_SECONDS = 15.0  # three missed heartbeats
 
 
 async def run_once(parts: Parts, wake: Wake) -> int:
@@ -27,5 +29,6 @@ async def requeue_stalled(app: App, stalled_seconds: float) -> int:
     """Give the jobs of workers that stopped their heartbeat back to the queue; gives how many."""
     stalled = list(await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=stalled_seconds))
     for job in stalled:
-        await app.job_manager.retry_job(job)
+        with suppress(ConnectorException):  # another process was faster, or its worker came back and ended it
+            await app.job_manager.retry_job(job)
     return len(stalled)

@@ -37,9 +37,10 @@ def differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict
     if tool.verify is None:
         return {}
     answer = call.result if call.result is not None else {}
+    names = dict.fromkeys((tool.external_id, *tool.verify.matches))
     return {
         name: {"asked": call.arguments.get(name), "answered": answer.get(name), "read": record.get(name)}
-        for name in tool.verify.matches
+        for name in names
         if not agrees(answer.get(name), record.get(name))
         or (name in call.arguments and not agrees(call.arguments[name], record.get(name)))
     }
@@ -71,8 +72,10 @@ def verified(parts: Parts, step: Step, tool: Tool, read: Tool, outcome: Outcome)
         case Success(result):
             step.close_attempt("success")
             record = record_of(read, result)
-            if record is None:
+            if record is None or tool.pending(record):
                 return _again(parts, step, internal("not_visible", Category.TRANSIENT, "not visible yet"))
+            if not tool.succeeded(record):  # withdrawn, refused or in doubt since it was answered
+                return review(step, "unknown_effect", "unverified_effect")
             return judge(step, tool, call, record)
         case Rejected(error) | Unknown(error):
             step.close_attempt(error.code, error)

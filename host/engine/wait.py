@@ -13,3 +13,8 @@ class Wait:
 
     reason: str
     after_seconds: float | None
+
+
+def halted(*, reads: bool) -> Wait:
+    """Wait for the end of a stop; while it lasts the sweeper wakes nobody who waits for it."""
+    return Wait("stopped_reads" if reads else "stopped", STOP_RECHECK_SECONDS)

@@ -1,19 +1,23 @@
 """The worker: takes wake-ups off the queue and drives; beside it the sweeper and the listing's refresh.
 
 SIGTERM drains: no new wake-up is taken, the drives in hand go on to their next commit that waits or ends, within the
-grace; whatever is cut off then is a crash like any other, which the next worker recovers from.
+grace; whatever is cut off then is a crash like any other, which the next worker recovers from. A database that goes
+away ends no worker: it is tried again until it is back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterator
 from uuid import UUID
 
 import psycopg
 import structlog
 from procrastinate import App
+from procrastinate.exceptions import ConnectorException
 from psycopg_pool import PoolTimeout
 
 from host.domain.state import State
@@ -26,6 +30,8 @@ SWEEP_SECONDS = 1.0
 REFRESH_SECONDS = 5.0
 GRACE_SECONDS = 25.0  # the slowest call and its commit
 POLL_SECONDS = 2.0  # the fallback where a notification is lost
+AGAIN_SECONDS = 1.0  # between two tries to work with a database that is away
+DATABASE_AWAY = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, ConnectorException)
 log = structlog.get_logger()
 
 
@@ -35,7 +41,7 @@ async def run_once(parts: Parts, workflow_id: UUID) -> State | None:
         return await drive(parts, workflow_id)
     except UnknownWorkflowError:
         log.warning("wake_up_without_workflow", workflow_id=str(workflow_id))
-    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+    except DATABASE_AWAY as error:
         log.warning("database_unavailable", workflow_id=str(workflow_id), error=type(error).__name__)
     return None
 
@@ -49,23 +55,64 @@ async def work(
     async def drive_workflow(workflow_id: str) -> None:
         await run_once(parts, UUID(workflow_id))
 
+    with _asked_to_stop() as stop:
+        async with asyncio.TaskGroup() as beside:
+            loops = (
+                beside.create_task(_each(SWEEP_SECONDS, lambda: _sweep(parts, wake, queue))),
+                beside.create_task(_each(REFRESH_SECONDS, refresh)),
+            )
+            while not stop.is_set():
+                await _take_wake_ups(parts, queue, concurrency, stop)
+            for loop in loops:
+                loop.cancel()
+
+
+async def _take_wake_ups(parts: Parts, queue: App, concurrency: int, stop: asyncio.Event) -> None:
+    """Run the queue's worker until it is asked to stop, or until the queue's connection fails."""
     heartbeat = min(5.0, parts.lease_seconds / 3)
-    async with asyncio.TaskGroup() as beside:
-        loops = (
-            beside.create_task(_each(SWEEP_SECONDS, lambda: _sweep(parts, wake, queue))),
-            beside.create_task(_each(REFRESH_SECONDS, refresh)),
-        )
-        await queue.run_worker_async(
+    worker = asyncio.create_task(
+        queue.run_worker_async(
             concurrency=concurrency,
             delete_jobs="always",
             listen_notify=True,
+            install_signal_handlers=False,
             fetch_job_polling_interval=POLL_SECONDS,
             update_heartbeat_interval=heartbeat,
             stalled_worker_timeout=max(parts.lease_seconds, 3 * heartbeat),
             shutdown_graceful_timeout=GRACE_SECONDS,
         )
-        for loop in loops:
-            loop.cancel()
+    )
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        worker.cancel()  # it drains, then ends; one that ended by itself has lost its database
+        await _ended(worker)
+    if not stop.is_set():
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def _ended(worker: asyncio.Task[None]) -> None:
+    try:
+        with contextlib.suppress(asyncio.CancelledError):
+            await worker
+    except DATABASE_AWAY as error:
+        log.warning("queue_unavailable", error=type(error).__name__)
+
+
+@contextlib.contextmanager
+def _asked_to_stop() -> Iterator[asyncio.Event]:
+    """Give an event that a signal sets; only the main thread hears signals."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    heard = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
+    for number in heard:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in heard:
+            loop.remove_signal_handler(number)
 
 
 async def _sweep(parts: Parts, wake: Wake, queue: App) -> None:
@@ -79,6 +126,6 @@ async def _each(seconds: float, action: Callable[[], Awaitable[object]]) -> None
         while True:
             try:
                 await action()
-            except (psycopg.Error, PoolTimeout) as error:
+            except DATABASE_AWAY as error:
                 log.warning("beside_work_failed", error=type(error).__name__)
             await asyncio.sleep(seconds)

@@ -36,17 +36,26 @@ SELECT DISTINCT kind, release FROM workflow
  WHERE control_state NOT IN ('completed', 'stopped') ORDER BY kind, release
 
 -- name: queue
--- What could go on now and has no worker (a stop takes nobody's place), and how long the oldest has waited.
-SELECT count(*) AS waiting, coalesce(extract(epoch FROM clock_now() - min(wake_at)), 0)::float8 AS oldest_seconds
-  FROM workflow WHERE wake_at <= clock_now() AND lease_owner IS NULL AND wake_reason <> 'stopped'
+-- What could go on now and has no worker, and how long the oldest has waited; who waits for a person or for the end of a
+-- stop takes nobody's place.
+SELECT count(*) AS waiting, coalesce(extract(epoch FROM clock_now() - min(due_at)), 0)::float8 AS oldest_seconds
+  FROM (SELECT wake_at AS due_at FROM workflow
+         WHERE wake_at <= clock_now() AND wake_reason NOT IN ('stopped', 'stopped_reads', 'approval')
+        UNION ALL
+        SELECT lease_until FROM workflow WHERE lease_owner IS NOT NULL AND lease_until <= clock_now()
+           AND control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')) w
 
 -- name: due
 -- Work that is due and that no pending wake-up will bring: timers, and drivers that died. Bounded, oldest first.
 -- A job in hand is no excuse: its worker may be dead, and a doubled wake-up costs one read.
 SELECT w.workflow_id
-  FROM (SELECT workflow_id, wake_at AS due_at FROM workflow WHERE wake_at <= clock_now()
+  FROM (SELECT workflow_id, wake_at AS due_at FROM workflow
+         WHERE wake_at <= clock_now()
+           AND NOT (wake_reason = 'stopped' AND stopped('updates'))
+           AND NOT (wake_reason = 'stopped_reads' AND stopped('reads'))
         UNION ALL
-        SELECT workflow_id, lease_until FROM workflow WHERE lease_owner IS NOT NULL AND lease_until <= clock_now()) w
+        SELECT workflow_id, lease_until FROM workflow WHERE lease_owner IS NOT NULL AND lease_until <= clock_now()
+           AND control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')) w
  WHERE NOT EXISTS (SELECT FROM procrastinate_jobs j
                     WHERE j.status = 'todo' AND j.args ->> 'workflow_id' = w.workflow_id::text)
  ORDER BY w.due_at LIMIT %(most)s

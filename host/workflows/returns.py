@@ -69,6 +69,7 @@ _UNDONE_EVENTS = ("compensated", "not_compensable", "overdue")
 ACTIVE = 90.0
 DAY = 24 * 3600.0
 RETRY = 30.5
+ALL_VERSIONS = "order_snapshot, policy, authz"
 
 
 def T(  # noqa: N802 - the head of a table's row
@@ -92,22 +93,24 @@ TRANSITIONS: tuple[Transition, ...] = (
     T(S.RECEIVED,                "order_not_found",      S.REJECTED,              ENGINE,   "order_snapshot", ACTIVE),
     T(S.ORDER_VERIFIED,          "eligible",             S.ELIGIBLE,              ENGINE,   "policy",         ACTIVE),
     T(S.ORDER_VERIFIED,          "ineligible",           S.REJECTED,              ENGINE,   "policy",         ACTIVE),
-    T(S.ELIGIBLE,                "approval_required",    S.WAITING_APPROVAL,      ENGINE,   "authz",          ACTIVE, PROPOSED),
+    T(S.ELIGIBLE,                "approval_required",    S.WAITING_APPROVAL,      ENGINE,   "policy, authz",  ACTIVE, PROPOSED),
     T(S.WAITING_APPROVAL,        "approved",             S.APPROVED,              APPROVER, "row",            DAY, WAITED),
     T(S.WAITING_APPROVAL,        "denied",               S.REJECTED,              APPROVER, "row",            DAY),
-    T(S.WAITING_APPROVAL,        "expired",              S.EXPIRED,               TIMER,    "row",            None),
+    T(S.WAITING_APPROVAL,        "expired",              S.EXPIRED,               TIMER,    "row",            DAY),
     T(S.WAITING_APPROVAL,        "withdrawn",            S.REJECTED,              OPERATOR, "row",            DAY),
-    T(S.APPROVED,                "approval_void",        S.WAITING_APPROVAL,      ENGINE,   "authz",          None, WAITED),
-    T((S.APPROVED, S.RETRY_WAIT),"approval_expired",     S.EXPIRED,               CLOCK,    "row",            None),
+    T(S.APPROVED,                "approval_void",        S.WAITING_APPROVAL,      ENGINE,   ALL_VERSIONS,     None, WAITED),
+    T(S.APPROVED,                "approval_expired",     S.EXPIRED,               CLOCK,    "row",            DAY),
+    T(S.RETRY_WAIT,              "approval_expired",     S.EXPIRED,               TIMER,    "row",            None),
     T((S.ELIGIBLE, S.APPROVED),  "return_verified",      S.RETURN_CREATED,        ENGINE,   "contract",       ACTIVE),
     T(S.RETURN_CREATED,          "notice_verified",      S.COMPLETED,             ENGINE,   "contract",       ACTIVE),
     T(_WORKING,                  "transient",            S.RETRY_WAIT,            ENGINE,   "row",            RETRY, NEXT_ATTEMPT),
-    T(S.RETRY_WAIT,              "due",                  RESUME,                  TIMER,    "row",            None, WAITED),
+    T(S.RETRY_WAIT,              "due",                  RESUME,                  TIMER,    "row",            RETRY, WAITED),
     T(_WRITING,                  "wrong_effect",         S.COMPENSATION_REQUIRED, ENGINE,   "contract",       None),
     T(S.NEEDS_REVIEW,            "compensation_ordered", S.COMPENSATION_REQUIRED, OPERATOR, "row",            None, *REOPENED),
     T(S.NEEDS_REVIEW,            "effect_adopted",       S.RETURN_CREATED,        OPERATOR, "row",            None, *REOPENED),
-    *(T(_OPEN, event, S.NEEDS_REVIEW, ENGINE, "row", None) for event in _REVIEW_EVENTS),
-    *(T(S.COMPENSATION_REQUIRED, event, S.NEEDS_REVIEW, CLOCK, "contract", None) for event in _UNDONE_EVENTS),
+    T(S.NEEDS_REVIEW,            "effect_adopted",       S.COMPLETED,             OPERATOR, "row",            None),
+    *(T(_OPEN, event, S.NEEDS_REVIEW, ENGINE, "row", ACTIVE) for event in _REVIEW_EVENTS),
+    *(T(S.COMPENSATION_REQUIRED, event, S.NEEDS_REVIEW, CLOCK, "contract", DAY) for event in _UNDONE_EVENTS),
 )
 TOOLS: dict[str, tuple[str, ...]] = {
     S.RECEIVED: ("get_order",),
@@ -147,6 +150,8 @@ def _ruling(case: Mapping[str, Any], answer: PolicyFacts) -> Ruling:
 def _judge(case: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
     """Turn the policy's facts into the event that the decision table gives."""
     answer = parse(PolicyFacts, result)
+    if not _answers(case, answer):
+        return Finding("undecidable", "evidence_insufficient")
     ruling = _ruling(case, answer)
     events = {Outcome.ELIGIBLE: "eligible", Outcome.APPROVAL: "eligible", Outcome.REJECTED: "ineligible"}
     review = "out_of_scope" if ruling.reason == "out_of_scope" else "undecidable"
@@ -157,6 +162,13 @@ def _judge(case: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
         rule_version=answer.rule_version,
         facts={"facts": result["facts"], "asks": list(case["asks"]), "order_version": answer.order_version},
     )
+
+
+def _answers(case: Mapping[str, Any], answer: PolicyFacts) -> bool:
+    """Tell whether the facts are those of this very request: each line once, in the quantity asked for."""
+    asked = sorted((line["line_id"], line["quantity"]) for line in case["lines"])
+    told = sorted((line.line_id, line.requested) for line in answer.facts.lines)
+    return asked == told and answer.facts.reason == case["reason"]
 
 
 def interpret(case: Mapping[str, Any], seen: Seen) -> Finding | None:
@@ -201,7 +213,7 @@ def propose(view: PlannerView) -> PlannerDecision:
     """Propose what the state asks for: the deterministic driver of this business, no model."""
     case = view.case
     request = {"order_id": case["order_id"], "lines": case["lines"], "reason": case["reason"]}
-    call_id = f"call_{len(view.observations) + len(view.refusals) + 1}"
+    call_id = f"call_{view.turn}"
     match view.state:
         case S.RECEIVED:
             return ToolCall(call_id, "get_order", {"order_id": case["order_id"]})
@@ -210,9 +222,11 @@ def propose(view: PlannerView) -> PlannerDecision:
         case S.ELIGIBLE | S.APPROVED:
             return ToolCall(call_id, "create_return", request)
         case S.RETURN_CREATED:
-            created = next(o for o in view.observations if o.tool == "create_return" and o.result is not None)
-            return_id = created.result["return_id"] if created.result is not None else ""
-            arguments = {"order_id": case["order_id"], "return_id": return_id}
+            results = (o.result for o in view.observations if o.tool == "create_return" and o.result is not None)
+            created = next(results, None)
+            if created is None:
+                return NeedsHuman("evidence_insufficient")
+            arguments = {"order_id": case["order_id"], "return_id": created["return_id"]}
             return ToolCall(call_id, "send_return_notice", arguments)
         case _:
             return NeedsHuman("planner_needs_human")

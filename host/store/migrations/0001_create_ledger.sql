@@ -100,7 +100,8 @@ CREATE TABLE decision (
     at           timestamptz NOT NULL,
     committed_in xid8 NOT NULL DEFAULT pg_current_xact_id(),
     PRIMARY KEY (workflow_id, n),
-    UNIQUE (workflow_id, n, outcome, committed_in)
+    UNIQUE (workflow_id, n, outcome, committed_in),
+    CHECK (outcome <> 'allow' OR subject = 'authorization')  -- a business finding allows nothing
 );
 
 CREATE TABLE call (

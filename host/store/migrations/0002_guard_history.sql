@@ -12,10 +12,15 @@ BEGIN
       LEFT JOIN legal_transition pm ON pm.move_id = p.move_id
      WHERE m.kind <> w.kind OR m.release <> w.release
         OR (a.seq > 1 AND p.seq IS NULL)
+        OR a.seq > w.seq  -- the row has moved already, in this very transaction
         OR coalesce(pm.control_to, '') <> m.control_from
         OR coalesce(pm.business_to, '') <> m.business_from
         -- a retry goes back to the very state that it left
         OR (m.event = 'due' AND NOT (pm.event = 'transient' AND pm.business_from = m.business_to))
+        -- and is ended by a clock only where that clock would have ended the state that it left
+        OR (m.event <> 'due' AND m.actor = 'timer' AND pm.event = 'transient' AND NOT EXISTS (
+                SELECT FROM legal_transition x WHERE x.kind = m.kind AND x.release = m.release
+                   AND x.event = m.event AND x.actor = m.actor AND x.business_from = pm.business_from))
         -- no clock, approver or operator moves a row whose effect has no outcome
         OR (m.actor <> 'engine' AND EXISTS (
                 SELECT FROM effect e WHERE e.workflow_id = a.workflow_id AND e.outcome IS NULL))
@@ -35,21 +40,25 @@ BEGIN
     IF NOT EXISTS (
         SELECT FROM checkpoint c JOIN legal_transition m USING (move_id)
          WHERE c.workflow_id = NEW.workflow_id AND c.seq = NEW.seq
-           AND m.control_to = NEW.control_state AND m.business_to = NEW.state)
+           AND m.control_to = NEW.control_state AND m.business_to = NEW.state
+           AND (NEW.resume_state IS NULL OR (m.event = 'transient' AND m.business_from = NEW.resume_state)))
        OR EXISTS (SELECT FROM checkpoint c WHERE c.workflow_id = NEW.workflow_id AND c.seq = NEW.seq + 1) THEN
         RAISE EXCEPTION 'workflow % does not stand where its history ends', NEW.workflow_id USING ERRCODE = 'KS011';
     END IF;
     IF EXISTS (
         SELECT FROM expected_effect x
          WHERE x.kind = NEW.kind AND x.release = NEW.release AND x.success = NEW.state
-           AND NOT EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id
-                              AND e.name = x.name AND e.verified_at IS NOT NULL)) THEN
+           AND (NOT EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id
+                               AND e.name = x.name AND e.verified_at IS NOT NULL)
+                OR EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id
+                              AND (e.outcome IS NULL OR (e.outcome = 'succeeded' AND e.verified_at IS NULL))))) THEN
         RAISE EXCEPTION 'workflow % ends as done with an effect that is not verified', NEW.workflow_id
             USING ERRCODE = 'KS012';
     END IF;
     RETURN NULL;
 END $$;
-CREATE CONSTRAINT TRIGGER workflow_fold AFTER INSERT OR UPDATE ON workflow
+CREATE CONSTRAINT TRIGGER workflow_fold
+    AFTER INSERT OR UPDATE OF seq, state, control_state, resume_state, kind, release ON workflow
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_fold();
 
 -- Histories, decisions and the audit are appended to and never changed; an outcome is written once.
@@ -62,16 +71,60 @@ CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON decision FOR EACH ROW EXEC
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON refusal FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON legal_transition FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE ON attempt FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE ON call FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE ON effect FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE ON workflow FOR EACH ROW EXECUTE FUNCTION refuse_change();
+-- what a row is about never changes, only where it stands
+CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, step, call_id, tool, contract_version, arguments, fingerprint, proposed_at
+    ON call FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, tenant_id, kind, release, request_id, body_sha256, principal, customer,
+    resource, case_body, requested_at, order_snapshot, policy, authz, supersedes, created_at
+    ON workflow FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, step, attempt, name, tenant_id, idempotency_key, arguments_sha256, units,
+    decision_n, decision_outcome, committed_in, opened_at
+    ON effect FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, step, n, purpose, tool, jti, started_at
+    ON attempt FOR EACH ROW EXECUTE FUNCTION refuse_change();
+DO $$
+DECLARE t text;
+BEGIN
+    FOREACH t IN ARRAY ARRAY['workflow', 'checkpoint', 'decision', 'call', 'attempt', 'effect', 'refusal', 'audit',
+                             'legal_transition'] LOOP
+        EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON %I
+                        FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', t);
+    END LOOP;
+END $$;
 
 CREATE FUNCTION check_outcome_once() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'the outcome of effect %/% was written before', OLD.workflow_id, OLD.step USING ERRCODE = 'KS014';
+    RAISE EXCEPTION 'the outcome of %/% was written before', OLD.workflow_id, OLD.step USING ERRCODE = 'KS014';
 END $$;
 CREATE TRIGGER outcome_once BEFORE UPDATE ON effect FOR EACH ROW
     WHEN (OLD.outcome IS NOT NULL AND (NEW.outcome IS DISTINCT FROM OLD.outcome
           OR NEW.external_id IS DISTINCT FROM OLD.external_id
-          OR NEW.idempotency_key <> OLD.idempotency_key
-          OR (OLD.verified_at IS NOT NULL AND NEW.verified_at IS DISTINCT FROM OLD.verified_at)))
+          OR (OLD.verified_at IS NOT NULL AND NEW.verified_at IS DISTINCT FROM OLD.verified_at)
+          OR (OLD.mismatch IS NOT NULL AND NEW.mismatch IS DISTINCT FROM OLD.mismatch)))
     EXECUTE FUNCTION check_outcome_once();
+CREATE TRIGGER outcome_once BEFORE UPDATE ON attempt FOR EACH ROW
+    WHEN (OLD.outcome IS NOT NULL) EXECUTE FUNCTION check_outcome_once();
+
+-- The transaction that wrote a row is a fact, not a claim of the one who writes.
+CREATE FUNCTION stamp_transaction() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.committed_in := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+CREATE TRIGGER stamped BEFORE INSERT ON decision FOR EACH ROW EXECUTE FUNCTION stamp_transaction();
+
+-- One key means one intention: what is sent again is what was sent.
+CREATE FUNCTION check_intent() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.committed_in := pg_current_xact_id();
+    IF EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id AND e.idempotency_key = NEW.idempotency_key
+                  AND (e.name, e.arguments_sha256) <> (NEW.name, NEW.arguments_sha256)) THEN
+        RAISE EXCEPTION 'the key % belongs to another request', NEW.idempotency_key USING ERRCODE = 'KS015';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER intended BEFORE INSERT ON effect FOR EACH ROW EXECUTE FUNCTION check_intent();

@@ -23,6 +23,9 @@ BEGIN
             RAISE EXCEPTION 'updates are stopped' USING ERRCODE = 'KS001';
         END IF;
     END IF;
+    IF p -> 'attempt_opened' ->> 'purpose' = 'call' AND stopped('reads') THEN
+        RAISE EXCEPTION 'calls are stopped' USING ERRCODE = 'KS001';  -- what is in doubt may still be looked up
+    END IF;
 
     UPDATE workflow w SET
         version = w.version + 1,
@@ -59,9 +62,9 @@ BEGIN
 
     IF p ? 'effect_closed' THEN  -- before a new one opens: at most one is in flight
         UPDATE effect e SET
-            outcome = CASE WHEN e.outcome IS NULL THEN x.outcome ELSE e.outcome END,
-            external_id = CASE WHEN e.outcome IS NULL THEN x.external_id ELSE e.external_id END,
-            closed_at = coalesce(e.closed_at, CASE WHEN x.outcome IS NOT NULL THEN v_at END),
+            outcome = x.outcome,
+            external_id = x.external_id,
+            closed_at = coalesce(e.closed_at, v_at),
             mismatch = x.mismatch,
             verified_at = CASE WHEN x.verified THEN v_at END
         FROM jsonb_to_record(p -> 'effect_closed') AS x(step integer, attempt integer, outcome text,
@@ -114,7 +117,11 @@ BEGIN
           FROM jsonb_to_record(p -> 'attempt_opened') AS x(step integer, n integer, purpose text, tool text, jti text);
     END IF;
     IF p ? 'effect_opened' THEN
-        -- another workflow is in doubt over the same units: a person looks first
+        -- Another workflow is in doubt over the same units: a person looks first. Locked in one order, so that of two
+        -- that begin at once one sees the other.
+        PERFORM pg_advisory_xact_lock(hashtextextended(u.unit, 0))
+           FROM (SELECT v_tenant || ' ' || jsonb_array_elements_text(p -> 'effect_opened' -> 'units') AS unit
+                  ORDER BY 1) u;
         IF EXISTS (SELECT FROM effect e
                     WHERE e.tenant_id = v_tenant AND e.workflow_id <> p_id AND e.outcome IS NULL
                       AND e.units && ARRAY(SELECT jsonb_array_elements_text(p -> 'effect_opened' -> 'units'))) THEN
