@@ -1,0 +1,187 @@
+"""One token, one call, on the whole server: real HTTP, real tokens, a real database behind them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared_contracts.digest import digest
+from shared_contracts.errors import ERROR_META
+from tests.support.server import LEGACY, MODERN, Server, message_of, running
+from tests.support.tool_orders import ASKED_AT, line, order
+from tests.support.tool_shop import Shop, open_shop
+from tool_server.dispatch import Dispatcher
+
+LINES = {"lines": [{"line_id": "L1", "quantity": 1}], "reason": "changed_mind"}
+ERAS = pytest.mark.parametrize("era", [MODERN, LEGACY])
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The tool server as it is deployed, over a shop."""
+
+    server: Server
+    shop: Shop
+
+    def token(
+        self, name: str, arguments: dict[str, Any], *, details: dict[str, Any] | None = None, **claims: Any
+    ) -> str:
+        bound = {
+            "tool": name,
+            "resource": arguments["order_id"],
+            "arguments_sha256": digest(arguments),
+            "requested_at": ASKED_AT.isoformat(),
+        }
+        return self.server.issuer.token(
+            **{"tenant_id": "acme", **claims}, details={**bound, **({} if details is None else details)}
+        )
+
+    def ask(self, name: str, arguments: dict[str, Any], token: str | None = None, era: str = MODERN) -> dict[str, Any]:
+        """The result, or the error's body."""
+        given = self.token(name, arguments) if token is None else token
+        result = message_of(self.server.call(name, arguments, token=given, era=era))["result"]
+        if result.get("isError"):
+            assert "structuredContent" not in result
+            return {"error": result["_meta"][ERROR_META]}
+        return dict(result["structuredContent"])
+
+    def returns(self) -> int:
+        return int(self.shop.one("SELECT count(*) FROM returns.returns"))
+
+
+@contextmanager
+def whole(directory: Path) -> Iterator[Whole]:
+    shop = open_shop(
+        directory,
+        order("A-1", line(quantity=50)),
+        order("A-2"),
+        order("B-1", customer_id="C-2"),
+        order("T-1", tenant_id="other"),
+    )
+    with running(Dispatcher(shop.settings), directory / "keys") as server:
+        yield Whole(server, shop)
+
+
+@ERAS
+def test_the_token_of_one_order_reads_no_other(tmp_path, era):
+    with whole(tmp_path) as it:
+        assert it.ask("get_order", {"order_id": "A-1"}, era=era)["order_id"] == "A-1"
+        token = it.token("get_order", {"order_id": "A-1"})
+        for other in ("A-2", "B-1", "T-1", "no-such"):
+            error = it.ask("get_order", {"order_id": other}, token, era)["error"]
+            assert error["code"] == "token_for_other_resource"
+
+
+@ERAS
+def test_what_is_another_customers_or_tenants_answers_like_what_does_not_exist(tmp_path, era):
+    with whole(tmp_path) as it:
+        for name, more in (("get_order", {}), ("check_return_policy", LINES), ("create_return", LINES)):
+            answers = [it.ask(name, {"order_id": other, **more}, era=era) for other in ("B-1", "T-1", "no-such")]
+            assert answers[0]["error"]["code"] == "not_found"
+            assert all(answer == answers[0] for answer in answers)
+        assert it.returns() == 0
+
+
+@pytest.mark.parametrize(
+    ("details", "code"),
+    [
+        ({"tool": "get_return", "resource": "A-1"}, "token_for_other_tool"),
+        ({"resource": "A-2"}, "token_for_other_resource"),
+        ({"arguments_sha256": digest({"order_id": "A-1", **LINES, "reason": "other"})}, "token_for_other_arguments"),
+    ],
+)
+def test_a_write_with_the_token_of_another_call_is_refused_and_nothing_happens(tmp_path, details, code):
+    arguments = {"order_id": "A-1", **LINES}
+    with whole(tmp_path) as it:
+        token = it.token("create_return", arguments, details=details)
+        assert it.ask("create_return", arguments, token)["error"]["code"] == code
+        assert it.returns() == 0
+
+
+def test_undeclared_and_coerced_arguments_are_refused_whatever_the_token_says(tmp_path):
+    wrong: list[dict[str, Any]] = [
+        {**LINES, "force": True},
+        {**LINES, "approved": True},
+        {**LINES, "amount": 1},
+        {"lines": [{"line_id": "L1", "quantitiy": 1}], "reason": "other"},
+        {"lines": [{"line_id": "L1", "quantity": "1"}], "reason": "other"},
+        {"lines": [{"line_id": "L1", "quantity": True}], "reason": "other"},
+        {"lines": '[{"line_id": "L1", "quantity": 1}]', "reason": "other"},
+        {"lines": [{"line_id": "L1", "quantity": 1, "extra": {}}], "reason": "other"},
+    ]
+    with whole(tmp_path) as it:
+        for more in wrong:
+            assert it.ask("create_return", {"order_id": "A-1", **more})["error"]["code"] == "invalid_arguments"
+        assert it.returns() == 0
+
+
+def test_of_fifty_writes_at_once_with_one_single_use_token_one_acts(tmp_path):
+    """Fifty keys, one `jti`: its use is recorded in the effect's own transaction."""
+    arguments = {"order_id": "A-1", **LINES}
+    with whole(tmp_path) as it:
+        tokens = [
+            it.token("create_return", arguments, jti="one", details={"idempotency_key": f"key-{n}"}) for n in range(50)
+        ]
+        with ThreadPoolExecutor(25) as pool:
+            answers = list(pool.map(lambda token: it.ask("create_return", arguments, token), tokens))
+        codes = Counter(answer["error"]["code"] if "error" in answer else "created" for answer in answers)
+        assert codes["created"] == 1
+        assert set(codes) <= {"created", "token_used", "in_progress"}
+        assert it.returns() == 1
+
+
+def test_a_token_that_was_used_is_not_known_to_have_failed(tmp_path):
+    arguments = {"order_id": "A-1", **LINES}
+    with whole(tmp_path) as it:
+        first, second = (
+            it.token("create_return", arguments, jti="one", details={"idempotency_key": key}) for key in ("k1", "k2")
+        )
+        assert it.ask("create_return", arguments, first)["status"] == "created"
+        error = it.ask("create_return", arguments, second)["error"]
+        assert (error["code"], error["outcome_known"], error["retryable"]) == ("token_used", False, False)
+
+
+@ERAS
+def test_an_outside_host_reads_for_its_customer_and_writes_by_name_alone(tmp_path, era):
+    arguments = {"order_id": "A-1", **LINES}
+    with whole(tmp_path) as it:
+        external = it.server.issuer.external
+        read = external(tenant_id="acme")
+        assert it.ask("get_order", {"order_id": "A-1"}, read, era)["order_id"] == "A-1"
+        assert it.ask("get_order", {"order_id": "B-1"}, read, era)["error"]["code"] == "not_found"
+        assert it.server.call("create_return", arguments, token=read, era=era).status_code == 403
+        bound = {"tool": "create_return", "resource": "A-1", "idempotency_key": "outside-1"}
+        write = external(tenant_id="acme", scope="returns:write", details=bound)
+        other = it.ask("create_return", {**arguments, "order_id": "A-2"}, write, era)
+        assert other["error"]["code"] == "token_for_other_resource"
+        assert it.returns() == 0
+
+
+def test_every_call_refused_or_answered_is_in_the_log_with_its_token(tmp_path):
+    with whole(tmp_path) as it:
+        order_a = {"order_id": "A-1"}
+        it.ask("get_order", order_a, it.token("get_order", order_a, jti="answered"))
+        it.ask("get_order", {"order_id": "A-2"}, it.token("get_order", order_a, jti="bound"))
+        forbidden = it.token("get_order", order_a, jti="forbidden", scope="returns:read")
+        assert it.server.call("get_order", order_a, token=forbidden).status_code == 403
+        it.server.call("no_such_tool", order_a, token=it.token("get_order", order_a, jti="unknown"))
+        rows = dict(it.shop.rows("SELECT jti, outcome FROM calls.log"))
+    assert rows == {
+        "answered": "ok",
+        "bound": "token_for_other_resource",
+        "forbidden": "scope_missing",
+        "unknown": "unknown_tool",
+    }
+
+
+def test_the_whole_server_says_that_it_is_ready(tmp_path):
+    with whole(tmp_path) as it:
+        ready = it.server.client.get(f"{it.server.origin}/readyz")
+        assert (ready.status_code, ready.json()) == (200, {"ready": True, "reason": None})
