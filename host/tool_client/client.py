@@ -48,7 +48,6 @@ from shared_contracts.errors import ERROR_META
 
 CONNECTIONS_MAX = 64  # calls in flight per process; the next one waits, and is told so in time
 PAGES_MAX = 5  # a server that never ends its list is none
-_BACKSTOP_SECONDS = 1.0  # the SDK's clock rings after ours, so that it is ours which says what happened
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){2}")
 _TALKATIVE = ("mcp", "client", "httpx2", "aiohttp")  # below WARNING they write addresses and whole messages
 
@@ -99,7 +98,7 @@ class ToolClient:
             raise ValueError("this is no token: it could not stand in a header")
         exchange = _exchange(request.token, request.timeout_seconds, posts=1)
         try:
-            seen = await self._connection.converse(exchange, lambda client: self._ask(client, request, exchange))
+            seen = await self._connection.converse(exchange, lambda client: self._ask(client, request))
         except NotLinkedError as error:
             seen = _unsent(error.seen)
         return classify(seen, writes=request.tool.writes)
@@ -108,20 +107,18 @@ class ToolClient:
         """Ask what the server offers, with a probe token; negotiates first where that is still to be done."""
         exchange = _exchange(self._probe_token(), timeout_seconds, posts=PAGES_MAX)
         try:
-            return await self._connection.converse(exchange, lambda client: _list(client, exchange))
+            return await self._connection.converse(exchange, _list)
         except NotLinkedError as error:
             return error.seen
 
-    async def _ask(self, client: Client, request: CallRequest, exchange: Exchange) -> Seen:
+    async def _ask(self, client: Client, request: CallRequest) -> Seen:
         """`send_request` rather than `call_tool`, which would list tools or send again on its own account."""
         params = CallToolRequestParams(
             name=request.tool.name,
             arguments=dict(request.arguments),
             _meta=cast("RequestParamsMeta", dict(request.correlation)),
         )
-        result = await client.session.send_request(
-            CallToolRequest(params=params), CallToolResult, request_read_timeout_seconds=_backstop(exchange)
-        )
+        result = await client.session.send_request(CallToolRequest(params=params), CallToolResult)
         if result.result_type != "complete":
             return NotMcp("result_type")  # a question to us, say; nobody here answers a server's questions
         if result.is_error:
@@ -144,14 +141,12 @@ class ToolClient:
         return True
 
 
-async def _list(client: Client, exchange: Exchange) -> Listed | Seen:
+async def _list(client: Client) -> Listed | Seen:
     contracts: dict[str, object] = {}
     cursor: str | None = None
     for _ in range(PAGES_MAX):
         page = await client.session.send_request(
-            ListToolsRequest(params=PaginatedRequestParams(cursor=cursor)),
-            ListToolsResult,
-            request_read_timeout_seconds=_backstop(exchange),
+            ListToolsRequest(params=PaginatedRequestParams(cursor=cursor)), ListToolsResult
         )
         contracts |= {tool.name: (tool.meta or {}).get(CONTRACT_META) for tool in page.tools}
         cursor = page.next_cursor
@@ -162,11 +157,6 @@ async def _list(client: Client, exchange: Exchange) -> Listed | Seen:
 
 def _exchange(token: str, timeout_seconds: float, posts: int) -> Exchange:
     return Exchange(token, asyncio.get_running_loop().time() + timeout_seconds, posts)
-
-
-def _backstop(exchange: Exchange) -> float:
-    left = exchange.deadline - asyncio.get_running_loop().time()
-    return max(left, 0.0) + _BACKSTOP_SECONDS
 
 
 def _unsent(seen: Seen) -> Seen:

@@ -21,6 +21,8 @@ from host.tool_client.link import Link, NotLinkedError
 from host.tool_client.quarantine import Quarantine
 from host.tool_client.transport import Wire, open_http
 
+BACKSTOP_SECONDS = 1.0  # the wire keeps the deadline, and knows what it cut; this only bounds what is before it
+
 T = TypeVar("T")
 
 
@@ -34,6 +36,7 @@ class Connection:
         self._quarantine = Quarantine()
         self._link: Link | None = None
         self._links: set[Link] = set()  # with those that only finish what they have
+        self._closed = False
 
     async def __aenter__(self) -> Self:
         self._http = open_http(self._connections_max)
@@ -43,6 +46,7 @@ class Connection:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closed = True
         for link in self._links:
             await link.close()
         await self._sdk.aclose()
@@ -54,9 +58,12 @@ class Connection:
         result: T | Seen
         with link.used(), exchanging(exchange):
             try:
-                result = await work(client)
+                async with asyncio.timeout_at(exchange.deadline + BACKSTOP_SECONDS):
+                    result = await work(client)
             except MCPError:
-                result = exchange.failure()
+                result = exchange.failure(Lost("client_closed"))
+            except TimeoutError:
+                result = exchange.failure(TimedOut())
             except ValidationError:  # a JSON-RPC result that is no result of this method
                 result = NotMcp("not_mcp")
         self._note(link, result)
@@ -64,6 +71,8 @@ class Connection:
 
     async def _linked(self, deadline: float) -> tuple[Link, Client]:
         now = asyncio.get_running_loop().time()
+        if self._closed:
+            raise NotLinkedError(NotSent("client_closed"))
         if self._quarantine.isolated(now):
             raise NotLinkedError(NotSent("isolated"))
         link = self._link if self._link is not None and not self._link.ended else self._new_link()

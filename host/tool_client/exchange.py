@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from host.domain.outcome import HttpStatus, Lost, NotSent, RpcError, Seen
+from host.domain.outcome import HttpStatus, NotSent, RpcError, Seen
 
 
 @dataclass(slots=True)
@@ -29,11 +29,11 @@ class Exchange:
         """Tell whether one more request may leave. After a failure none may: a fallback would hide it."""
         return not self.closed and self.posts_left > 0 and (self.seen is None or _is_an_answer(self.seen))
 
-    def failure(self) -> Seen:
-        """What to make of an exchange that the SDK ended without an answer."""
+    def failure(self, otherwise: Seen) -> Seen:
+        """What to make of an exchange that ended without an answer: `otherwise` only if a request was under way."""
         if self.seen is not None:
             return self.seen
-        return Lost("client_closed") if self.posted else NotSent("client_closed")
+        return otherwise if self.posted else NotSent("client_closed")
 
 
 def _is_an_answer(seen: Seen) -> bool:

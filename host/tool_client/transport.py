@@ -8,6 +8,7 @@ A connection that the server closes while a request is on it counts as one that 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -21,6 +22,7 @@ from host.tool_client.exchange import Exchange, current_exchange
 KEEP_ALIVE_SECONDS = 4.0  # below the 5 s after which uvicorn closes: else each idle pause risks a lost answer
 CONNECT_SECONDS_MAX = 3.0  # covers one lost SYN; includes the wait for a free connection
 CONNECT_SHARE = 0.8  # of what is left, so that a connection that never came is told from an answer that did not
+NOTICE_SECONDS_MAX = 1.0  # everybody's first call waits behind it, and nothing is answered to it
 NEVER_DELIVERED = -31503  # only between this module and the SDK; lies outside JSON-RPC's reserved range
 
 _FORWARDED = frozenset({"accept", "content-type"})
@@ -103,10 +105,12 @@ class Wire(httpx2.AsyncBaseTransport):
             return await read_answer(head, response.content.iter_any(), asked)
 
     async def _notify(self, request: httpx2.Request, method: str) -> httpx2.Response:
-        """Of notifications only the handshake's leaves; a call is cancelled by closing its connection."""
+        """Of notices only the handshake's leaves; a call is cancelled by closing its connection."""
         if method == "notifications/initialized":
             exchange = current_exchange()
-            await self._exchange(request, exchange, Asked(0, exchange.token, in_session=False))
+            soon = asyncio.get_running_loop().time() + NOTICE_SECONDS_MAX
+            notice = replace(exchange, deadline=min(exchange.deadline, soon))
+            await self._exchange(request, notice, Asked(0, exchange.token, in_session=False))
         return httpx2.Response(202, request=request)
 
 

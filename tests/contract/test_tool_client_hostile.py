@@ -25,6 +25,7 @@ def _refused(code: str) -> tuple[tuple[str, str], tuple[str, str]]:
 EXPECTED: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
     "answers": (GOOD, GOOD),
     "answers_closing": (GOOD, GOOD),
+    "garbled": (GOOD, GOOD),
     "answers_as_event": (GOOD, GOOD),
     "answers_after_notices": (GOOD, GOOD),
     "answers_and_holds_the_stream": (GOOD, GOOD),

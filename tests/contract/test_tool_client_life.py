@@ -138,6 +138,39 @@ def test_a_server_of_an_unknown_revision_gets_no_call() -> None:
     assert run(scene()) == (("Rejected", "version_mismatch"), ["server/discover"])
 
 
+@pytest.mark.parametrize("notice", ["hangs", "closes", "status_500", "html", "drips", "status_401"])
+def test_a_handshake_whose_last_notice_fails_holds_nobody_up(notice: str) -> None:
+    async def scene() -> tuple[tuple[str, str], float]:
+        async with pair(era="legacy", notice=notice) as (server, client):
+            start = asyncio.get_running_loop().time()
+            outcome = told(await client.call(request(WRITE, timeout_seconds=4.0)))
+            assert len(server.calls()) == 1
+            return outcome, asyncio.get_running_loop().time() - start
+
+    outcome, seconds = run(scene())
+    assert outcome == GOOD
+    assert seconds < 3
+
+
+def test_a_call_whose_time_ends_behind_the_handshake_is_never_sent() -> None:
+    async def scene() -> tuple[tuple[str, str], int]:
+        async with pair(era="legacy", notice="hangs") as (server, client):
+            outcome = told(await client.call(request(WRITE, timeout_seconds=0.3)))
+            assert told(await client.call(request(READ))) == GOOD
+            return outcome, len(server.calls())
+
+    assert run(scene()) == (("Rejected", "unreachable"), 1)
+
+
+def test_a_closed_client_sends_nothing() -> None:
+    async def scene() -> tuple[tuple[str, str], int]:
+        async with pair() as (server, client):
+            await client.__aexit__(None, None, None)
+            return told(await client.call(request(WRITE))), server.connections
+
+    assert run(scene()) == (("Rejected", "unreachable"), 0)
+
+
 def test_a_forgotten_session_is_opened_anew_for_the_next_call() -> None:
     async def scene() -> tuple[tuple[str, str], tuple[str, str], int]:
         async with pair(era="session") as (server, client):

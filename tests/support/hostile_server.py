@@ -35,12 +35,14 @@ class FakeToolServer:
     by_order: dict[str, str] = field(default_factory=dict)
     era: str = "modern"
     negotiate: str | None = None
+    notice: str | None = None  # what is done with the handshake's last notice
     contracts: dict[str, Any] = field(default_factory=dict)  # what the list says instead of our own
     unlisted: frozenset[str] = frozenset()
     capabilities: dict[str, Any] = field(default_factory=lambda: {"tools": {"listChanged": False}})
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     forgetful: bool = False
+    garble: Callable[[bytes], bytes] = bytes
     received: list[Received] = field(default_factory=list)
     connections: int = 0
     left: int = 0
@@ -117,7 +119,7 @@ class FakeToolServer:
             case "initialize" if self.era != "modern":
                 await self._initialize(wire)
             case "notifications/initialized":
-                await wire.raw(202, b"")
+                await (wire.raw(202, b"") if self.notice is None else BEHAVIOURS[self.notice](wire))
             case "tools/list":
                 await wire.result({"tools": self._listed(), **_CACHED})
             case "tools/call":

@@ -30,6 +30,7 @@ class Server(Protocol):
 
     released: asyncio.Event
     by_order: dict[str, str]
+    garble: Callable[[bytes], bytes]
 
     @property
     def url(self) -> str: ...

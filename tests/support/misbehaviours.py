@@ -133,6 +133,15 @@ async def answers_closing(wire: Wire) -> None:
 
 
 @behaviour
+async def garbled(wire: Wire) -> None:
+    """A whole good answer, spoilt by whatever the test says."""
+    body = json.dumps(wire.answer()).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    await wire.bytes(wire.server.garble(head.encode() + body))
+    wire.hang_up()
+
+
+@behaviour
 async def answers_slowly(wire: Wire) -> None:
     await wire.server.released.wait()
     await wire.result(wire.good)
