@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from host.domain.outcome import Rejected, Success, Unknown
+from host.tool_client import transport
 from host.tool_client.client import CallRequest, ToolClient
 from host.tool_client.mint import Grant, Minter, SigningKey, new_jti
 from host.tool_client.readiness import NotReady, Ready, Reason, check
@@ -23,6 +24,7 @@ from tests.support.calling import run, told
 from tests.support.older_relay import older_relay
 from tests.support.results import RESULTS
 from tests.support.server import LEGACY, MODERN, Server, StubDispatcher, running
+from tool_server import serve
 from tool_server.call import Answered, Refused
 
 T = TypeVar("T")
@@ -208,3 +210,7 @@ def test_fifty_calls_at_once_come_back_each_to_its_own_caller(
 
     outcomes = pair.run(revision, scene)
     assert [outcome.result["order_id"] for outcome in outcomes] == orders
+
+
+def test_the_host_lets_an_idle_connection_go_before_the_server_closes_it() -> None:
+    assert transport.KEEP_ALIVE_SECONDS <= serve.KEEP_ALIVE_SECONDS - 1
