@@ -1,21 +1,38 @@
 """The host's settings: read once, frozen, and the only place that reads the environment.
 
 No secret has a default, and an unknown variable with our prefix is an error: a misspelt setting must not be one that
-silently keeps its default. Variables of the tool server (KESSAI_TOOLS_*) are not ours and are not looked at.
+silently keeps its default. Variables of the tool server (KESSAI_TOOLS_*) are not ours: where we start one, they are
+handed on to it unread, and it judges them.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from host.stack.home import default_root
+
 PREFIX = "KESSAI_"
 FOREIGN_PREFIX = "KESSAI_TOOLS_"
 _DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where the host's database and the tool server are, and with which key calls are signed."""
+
+    dsn: str
+    server_url: str
+    audience: str
+    issuer: str
+    signing_key_file: Path
 
 
 class SettingsError(Exception):
@@ -42,6 +59,8 @@ class Settings(BaseSettings):
     planner: Literal["conformance"] = "conformance"
     concurrency: Annotated[int, Field(ge=1, le=256)] = 1
     lease_seconds: Annotated[float, Field(ge=1, le=300)] = 15.0
+    rate_principal: Annotated[float, Field(gt=0, le=1_000_000)] = 18.0
+    rate_tenant: Annotated[float, Field(gt=0, le=1_000_000)] = 90.0
     order_snapshot: str = "2026-07-30T00:00:00+09:00"
     policy_version: str = "policy-v12"
     postgres_bin: Path | None = None
@@ -55,10 +74,53 @@ def load() -> Settings:
     ours = [name for name in os.environ if name.upper().startswith(PREFIX)]
     unknown = sorted(n for n in ours if not n.upper().startswith(FOREIGN_PREFIX) and n.upper() not in known)
     if unknown:
-        raise SettingsError(f"{', '.join(unknown)}: no setting has this name; see `kessai doctor`")
+        raise SettingsError("; ".join(_unknown(name, known) for name in unknown))
     try:
         return Settings()
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
         said = (f"{PREFIX}{'.'.join(map(str, p['loc'])).upper()}: {p['msg']}" for p in problems)
         raise SettingsError("; ".join(said)) from None
+
+
+def _unknown(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name.upper(), sorted(known), n=1)
+    return f"{name}: no setting has this name" + (f"; is {near[0]} meant?" if near else "; unset it")
+
+
+def links(settings: Settings) -> Links | None:
+    """Give database and tool server by address; None where neither is set, and this machine's own stack is used."""
+    dsn, url, issuer, key = settings.dsn, settings.server_url, settings.issuer, settings.signing_key_file
+    if dsn is not None and url is not None and issuer is not None and key is not None:
+        return Links(dsn.get_secret_value(), url, url if settings.audience is None else settings.audience, issuer, key)
+    needed = {"DSN": dsn, "SERVER_URL": url, "ISSUER": issuer, "SIGNING_KEY_FILE": key}
+    missing = [f"{PREFIX}{name}" for name, value in needed.items() if value is None]
+    if len(missing) == len(needed):
+        return None
+    raise SettingsError(f"set {', '.join(missing)} too, or unset the others to use this machine's own stack")
+
+
+def home_root(settings: Settings) -> Path:
+    """Name the directory of this machine's stack, which need not exist yet."""
+    return settings.home if settings.home is not None else default_root(os.environ.get("XDG_DATA_HOME"))
+
+
+def for_tool_server() -> dict[str, str]:
+    """Give the tool server's own variables as they stand. Connections and passwords come from the home alone."""
+    ours = {name.upper(): value for name, value in os.environ.items() if name.upper().startswith(FOREIGN_PREFIX)}
+    return {name: value for name, value in ours.items() if not name.endswith(("_DSN", "_ROLE_PASSWORDS"))}
+
+
+def for_worker(settings: Settings) -> dict[str, str]:
+    """Give what was set for a worker that the stack starts, by its variables' names; paths become absolute."""
+    names = {"authz_file", "planner", "concurrency", "lease_seconds", "order_snapshot", "policy_version", "principal"}
+    chosen = {name: getattr(settings, name) for name in sorted(names & settings.model_fields_set)}
+    return {
+        f"{PREFIX}{name}".upper(): str(value.resolve() if isinstance(value, Path) else value)
+        for name, value in chosen.items()
+    }
+
+
+def libpq_variables() -> Mapping[str, str]:
+    """Give the variables of libpq, which would win over a connection string's own words."""
+    return {name: value for name, value in os.environ.items() if name.startswith("PG")}

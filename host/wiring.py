@@ -19,26 +19,16 @@ from host.engine.accept import Pins
 from host.engine.parts import Kind, Parts
 from host.engine.wake import Wake, queue_app, waker
 from host.planner.conformance import ConformancePlanner
-from host.settings import Settings
+from host.settings import Links, Settings
 from host.stack.keys import read_signing_key
 from host.store import ledger
 from host.tool_client.client import ToolClient
 from host.tool_client.gateway import Gateway
 from host.tool_client.mint import Minter, SigningKey
+from host.tool_client.pace import Pace, Rates
 from host.tool_client.readiness import Listing, NotReady
 from host.workflows.catalogue import CURRENT, WORKFLOWS
 from shared_contracts.tools import TOOLS
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Where the host's database and the tool server are, and with which key calls are signed."""
-
-    dsn: str
-    server_url: str
-    audience: str
-    issuer: str
-    signing_key_file: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +77,7 @@ async def driver(settings: Settings, links: Links) -> AsyncIterator[Driver]:
             raise NotReadyError(f"{found.what} {found.mend}")
         parts = Parts(
             pool=pool,
-            tools=Gateway(client, minter, listing),
+            tools=Gateway(client, minter, listing, Pace(Rates(settings.rate_principal, settings.rate_tenant))),
             planner=_planner(settings),
             kinds=await _kinds(pool),
             registry=TOOLS,

@@ -6,6 +6,7 @@ from host.domain.outcome import Outcome, Rejected
 from host.engine.parts import Request
 from host.tool_client.client import CallRequest, ToolClient
 from host.tool_client.mint import Grant, Minter
+from host.tool_client.pace import Pace
 from host.tool_client.readiness import Listing
 from shared_contracts.digest import digest
 from shared_contracts.task_token import Purpose
@@ -16,18 +17,20 @@ _PURPOSES = {purpose.value: purpose for purpose in Purpose}  # a step's own call
 class Gateway:
     """Implements `host.engine.parts.Tools`; a tool that the server calls disabled is dropped at once."""
 
-    def __init__(self, client: ToolClient, minter: Minter, listing: Listing) -> None:
+    def __init__(self, client: ToolClient, minter: Minter, listing: Listing, pace: Pace) -> None:
         """Take what `host.wiring` has opened."""
         self._client = client
         self._minter = minter
         self._listing = listing
+        self._pace = pace
 
     def available(self) -> frozenset[str]:
         """Name the tools of the newest listing."""
         return self._listing.available
 
     async def call(self, request: Request) -> Outcome:
-        """Mint, send, classify."""
+        """Wait for its turn, mint, send, classify."""
+        await self._pace.wait(request.tenant_id, request.subject)
         arguments = dict(request.arguments)
         grant = Grant(
             jti=request.jti,
