@@ -14,7 +14,7 @@ from host.domain.state import State, from_row
 from host.domain.workflow import Language, Workflow
 from shared_contracts.base import parse
 from shared_contracts.errors import ERRORS
-from shared_contracts.record import Record, Status
+from shared_contracts.record import HandoverReason, Record, Status
 from shared_contracts.tools import TOOLS
 
 Row = Mapping[str, Any]
@@ -55,7 +55,7 @@ def status(control_state: str, wake_reason: str | None, *, leased: bool) -> Stat
     return Status.RUNNING if leased or wake_reason == "accepted" else Status.WAITING
 
 
-def handover_reason(control_state: str, reason: str) -> str | None:
+def handover_reason(control_state: str, reason: str) -> HandoverReason | None:
     """Give the class of the reason for which a person has the case; None while nobody has."""
     handed_over = Control(control_state) in {Control.NEEDS_HUMAN, Control.FAILED}
     return handover_class(reason).value if handed_over else None

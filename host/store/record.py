@@ -67,6 +67,14 @@ class Row:
     effects: list[dict[str, Any]] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Who reads, and whether that role may do what the engine needs and no more."""
+
+    role: str
+    narrow: bool
+
+
 async def find(connection: AsyncConnection[Any], name: str, most: int) -> list[UUID]:
     """List the workflows that a name belongs to, newest first."""
     workflow_id, step = _parts(name)
@@ -131,3 +139,11 @@ async def entries(connection: AsyncConnection[Any], workflow_id: UUID | None, mo
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(_SQL["entries"], {"workflow_id": workflow_id, "most": most})
     return await cursor.fetchall()
+
+
+async def rights(connection: AsyncConnection[Any]) -> Rights:
+    """Look at the connection's own role."""
+    cursor = connection.cursor(row_factory=class_row(Rights))
+    await cursor.execute(_SQL["rights"])
+    row = await cursor.fetchone()
+    return row if row is not None else Rights("?", narrow=False)

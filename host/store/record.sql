@@ -100,3 +100,10 @@ SELECT c.workflow_id, c.step_id, c.call_id, w.tenant_id, w.principal AS subject,
   FROM call c JOIN workflow w USING (workflow_id)
  WHERE (%(workflow_id)s::uuid IS NULL OR c.workflow_id = %(workflow_id)s)
  ORDER BY c.workflow_id DESC, c.step DESC LIMIT %(most)s
+
+-- name: rights
+-- The engine's role reads tables and writes through functions; one that can write by hand, or is the auditor, is not it.
+SELECT current_user::text AS role,
+       NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
+       AND NOT has_table_privilege('workflow', 'INSERT, UPDATE, DELETE')
+       AND has_function_privilege('commit_step(uuid, integer, bigint, jsonb)', 'EXECUTE') AS narrow

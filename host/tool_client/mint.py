@@ -28,6 +28,7 @@ from shared_contracts.task_token import (
 )
 
 CLIENT_ID = "kessai-host"
+EXTERNAL_CLIENT = "external-host"
 PROBE_TASK = "readiness"
 
 
@@ -78,6 +79,22 @@ class Grant:
     purpose: Purpose | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ExternalGrant:
+    """What a token for an outside host is good for. `task_id` and `jti` stand in the record before it is minted."""
+
+    jti: str
+    task_id: str
+    tenant_id: str
+    subject: str
+    customer: str
+    scopes: frozenset[str]
+    tool: str | None
+    resource: str | None
+    idempotency_key: str | None
+    seconds: int
+
+
 class Minter:
     """Signs for one issuer and one audience, the tool server's canonical resource URI."""
 
@@ -110,6 +127,24 @@ class Minter:
     def probe(self, tenant_id: str, subject: str) -> str:
         """Mint a token that can negotiate and list, and call nothing."""
         return self._mint(Use.PROBE, new_jti(), PROBE_TASK, tenant_id, subject, "", ())
+
+    def external(self, grant: ExternalGrant) -> str:
+        """Mint a token for an outside host: several calls for one customer, and no longer than the class lives."""
+        details = CallDetails(
+            type="kessai_call",
+            tool=grant.tool,
+            resource=grant.resource,
+            customer=grant.customer,
+            idempotency_key=grant.idempotency_key,
+        )
+        now = int(self._clock())
+        claims = TaskClaims(
+            iss=self._issuer, aud=self._audience, sub=grant.subject, client_id=EXTERNAL_CLIENT,
+            tenant_id=grant.tenant_id, task_id=grant.task_id, scope=" ".join(sorted(grant.scopes)), iat=now, nbf=now,
+            exp=now + min(grant.seconds, LIFETIME_SECONDS_MAX[Use.EXTERNAL]), jti=grant.jti, use=Use.EXTERNAL,
+            authorization_details=(details,),
+        )  # fmt: skip
+        return mint(claims, self._key)
 
     def _mint(
         self, use: Use, jti: str, task: str, tenant: str, subject: str, scope: str, details: tuple[CallDetails, ...]

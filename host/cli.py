@@ -1,0 +1,82 @@
+"""`kessai`: the host's command line.
+
+Invariant: whatever a user can mend ends in one clear message and an exit code of the table, never in a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import typer
+
+from host.commands import look, machine, registry, tokens, work
+from host.commands.options import flowing
+
+CASES, READING, MACHINE, PARTS = "Cases", "Reading", "This machine's stack", "Parts"
+
+app = typer.Typer(
+    name="kessai",
+    help="The model proposes, the control plane authorises, the executor acts, the record proves.\n\n"
+    "Begin with: kessai run examples/returns/normal.json",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+# name, panel, and the function whose docstring is the help text
+COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
+    ("run", CASES, work.run),
+    ("show", READING, look.show),
+    ("list", READING, look.list_workflows),
+    ("explain", READING, look.explain),
+    ("ledger", READING, look.ledger),
+    ("tools", READING, registry.tools),
+    ("states", READING, registry.states),
+    ("up", MACHINE, machine.up),
+    ("down", MACHINE, machine.down),
+    ("status", MACHINE, machine.status),
+    ("doctor", MACHINE, machine.doctor),
+    ("empty", MACHINE, machine.empty),
+    ("worker", PARTS, work.worker),
+    ("migrate", PARTS, work.migrate),
+    ("secrets", PARTS, machine.secrets),
+)
+for name, panel, function in COMMANDS:
+    app.command(name, help=flowing(function.__doc__), rich_help_panel=panel)(function)
+
+token = typer.Typer(help="Tokens for outside MCP hosts.", no_args_is_help=True)
+token.command("issue", help=flowing(tokens.issue.__doc__))(tokens.issue)
+app.add_typer(token, name="token", rich_help_panel=PARTS)
+
+
+@token.callback()
+def _token() -> None:
+    """Tokens for outside MCP hosts."""
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a narrow terminal shows what it can
+    try:
+        app()
+    except _expected() as error:
+        _end(error)
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """Name what a user can mend; looked at only when something was raised."""
+    from host.commands.failures import EXPECTED
+
+    return EXPECTED
+
+
+def _end(error: Exception) -> None:
+    from host.commands.failures import tell
+
+    sys.exit(tell(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""What `doctor` looks at: settings, the home's files and keys, database, rights, tool server, clocks and versions.
+
+It starts nothing: where a part does not run, that is what it says, with the command that starts it.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+
+import psycopg
+from rich.text import Text
+
+from host.commands.exits import Exit
+from host.commands.output import console, plain, write_json
+from host.database import NotReadyError, database
+from host.settings import Links, Settings, SettingsError, home_root, libpq_variables, links, load
+from host.stack import doctor as look
+from host.stack.assembly import TOOL_SERVER, resource_at
+from host.stack.doctor import Finding
+from host.stack.errors import StackError
+from host.stack.home import Home, existing_home
+from host.stack.keys import issuer_of, key_files
+from host.stack.ports import LOOPBACK
+from host.stack.status import POSTGRES, PartState, PartStatus, StackStatus, status
+from host.store import record as store
+from host.views import Checks, CheckView
+from shared_contracts.base import dump
+
+PACKAGES = ("kessai", "mcp", "psycopg", "procrastinate", "pydantic")
+WORKS_AS = "host_rt"
+
+
+async def doctor(*, as_json: bool) -> Exit:
+    """Check everything that can be checked from here."""
+    findings = [finding async for finding in _findings()]
+    view = Checks(
+        well=all(finding.well for finding in findings),
+        checks=tuple(CheckView(check=f.check, well=f.well, detail=f.detail, mend=f.mend) for f in findings),
+    )
+    if as_json:
+        write_json(dump(view))
+    else:
+        _show(view)
+    return Exit.DONE if view.well else Exit.NOT_READY
+
+
+def _show(view: Checks) -> None:
+    to = console()
+    for one in view.checks:
+        to.print(Text("ok    ", style="green") if one.well else Text("FAIL  ", style="red"), end="")
+        mend = "" if one.well else f"; {one.mend}"
+        to.print(f"{one.check}: {plain(one.detail)}{mend}", soft_wrap=True)
+
+
+async def _findings() -> AsyncIterator[Finding]:
+    yield Finding("versions", True, f"Python {platform.python_version()}, {', '.join(map(_packaged, PACKAGES))}", "")
+    try:
+        settings = load()
+        found = links(settings)
+    except SettingsError as error:
+        yield Finding("settings", False, str(error), "mend the variable that is named")
+        return
+    where = "this machine's own stack" if found is None else "the database and tool server of the settings"
+    yield Finding("settings", True, f"{len(settings.model_fields_set)} set; works with {where}", "")
+    for finding in look.check_environment(libpq_variables()):
+        yield finding
+    async for finding in _own_stack(settings) if found is None else _elsewhere(settings, found):
+        yield finding
+
+
+def _packaged(name: str) -> str:
+    return f"{name} {version(name)}"
+
+
+async def _elsewhere(settings: Settings, found: Links) -> AsyncIterator[Finding]:
+    for finding in await _database(found.dsn):
+        yield finding
+    yield await _tool_server(settings, found)
+
+
+async def _own_stack(settings: Settings) -> AsyncIterator[Finding]:
+    root = home_root(settings)
+    home, seen = existing_home(root), await status(root)
+    yield Finding("home", True, f"{root}: {seen.why}", "")
+    if home is None:
+        return
+    for finding in look.check_files(home):
+        yield finding
+    own = _links(home, seen)
+    for part in seen.parts:
+        yield _part(part)
+    if own is not None:
+        async for finding in _elsewhere(settings, own):
+            yield finding
+    elif settings.tool_server_port is not None:
+        yield look.check_port("the tool server", settings.tool_server_port, ours=False)
+
+
+def _links(home: Home, seen: StackStatus) -> Links | None:
+    """Give the addresses of a stack that runs; None where database or tool server do not."""
+    running = {part.name: part for part in seen.parts if part.state is PartState.RUNNING}
+    postgres, server = running.get(POSTGRES), running.get(TOOL_SERVER)
+    if postgres is None or server is None or server.port is None:
+        return None
+    passfile = home.passfiles / WORKS_AS
+    dsn = psycopg.conninfo.make_conninfo(
+        host=LOOPBACK, port=postgres.port, dbname="host", user=WORKS_AS, passfile=str(passfile)
+    )
+    url = resource_at(server.port)
+    return Links(dsn, url, url, issuer_of(home), key_files(home).signing)
+
+
+def _part(part: PartStatus) -> Finding:
+    name = part.name.replace("_", " ")
+    match part.state:
+        case PartState.RUNNING:
+            return Finding(name, True, f"runs as process {part.pid}, port {part.port or 'none'}", "")
+        case PartState.STOPPED:
+            return Finding(name, True, "does not run; kessai run or kessai up starts it", "")
+        case PartState.DIED:
+            return Finding(name, False, "died", f"see {part.log}, then: kessai up")
+        case PartState.NOT_READY:
+            return Finding(name, False, f"process {part.pid} is not ready", f"see {part.log}")
+
+
+async def _database(dsn: str) -> list[Finding]:
+    findings = await look.check_database(dsn)
+    if any(finding.check == "database" for finding in findings):
+        return findings
+    try:
+        async with database(dsn, 1) as pool, pool.connection() as connection:
+            rights = await store.rights(connection)
+    except NotReadyError as error:
+        return [*findings, Finding("schema", False, str(error), "kessai migrate")]
+    mend = f"let KESSAI_DSN name {WORKS_AS}, which writes through functions alone"
+    said = f"{rights.role}" + ("" if rights.narrow else " may do more than the engine needs")
+    return [*findings, Finding("schema", True, "is this program's", ""), Finding("rights", rights.narrow, said, mend)]
+
+
+async def _tool_server(settings: Settings, found: Links) -> Finding:
+    from host.tool_client.mint import SigningKeyError
+    from host.wiring import driver
+
+    try:
+        async with driver(settings, found) as opened:
+            names = ", ".join(sorted(opened.listing.available))
+            return Finding("tool server", True, f"{found.server_url} takes our tokens and offers {names}", "")
+    except (NotReadyError, StackError, SigningKeyError) as error:
+        return Finding("tool server", False, str(error).replace("\n", " "), "mend what it names")

@@ -1,0 +1,71 @@
+"""How a run ends on the screen: what came of it, where the mail lies, what the customer reads, which code."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from uuid import UUID
+
+from rich.console import Console
+from rich.text import Text
+
+from host.commands.exits import Exit, exit_of
+from host.commands.output import COLOURS, command, plain, say
+from host.settings import Settings
+from host.store.record import Standing
+from shared_contracts.record import Record
+
+MAILS_LOOKED_AT = 200  # the newest; what was just sent is among them
+HEADER_BYTES = 16_384
+
+
+def show(to: Console, record: Record, settings: Settings, maildir: Path | None) -> None:
+    """Say what came of it."""
+    result = record.result
+    to.print()
+    to.print(Text(record.state, style=COLOURS.get(record.state, "bold")), Text(f"({plain(record.reason)})"))
+    if record.handover_reason is not None:
+        _line(to, "a person", f"has it: {record.handover_reason}")
+    if result is not None and result.return_id is not None:
+        _line(to, "return", result.return_id)
+    if result is not None and result.message_id is not None:
+        _line(to, "message", result.message_id)
+        mail = None if maildir is None else find_mail(maildir, result.message_id)
+        if mail is not None:
+            _line(to, "mail", str(mail))
+    _line(to, "customer", record.customer_message.ja)
+    _line(to, "", record.customer_message.en)
+    _line(to, "record", command(settings, "show", str(record.workflow_id)))
+
+
+def _line(to: Console, name: str, value: str) -> None:
+    to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value)), sep="", soft_wrap=True)
+
+
+def code(standing: Standing, settings: Settings, workflow_id: UUID) -> Exit:
+    """Give the exit code; say so where the workflow did not come to rest in an end or with a person."""
+    found = exit_of(standing.state, standing.control_state)
+    if found is not None:
+        return found
+    go_on = command(settings, "run", str(workflow_id))
+    if standing.wake_reason == "stopped":
+        say(f"halted: work is stopped. When the stop is lifted a worker goes on with it, or: {go_on}")
+        return Exit.STOPPED
+    say(f"it stands in {standing.state} and nobody works on it. Go on with: {go_on}")
+    return Exit.NOT_READY
+
+
+def find_mail(maildir: Path, message_id: str) -> Path | None:
+    """Find the file of a message among the newest of a Maildir."""
+    files = [file for part in ("new", "cur") if (maildir / part).is_dir() for file in (maildir / part).iterdir()]
+    newest = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
+    return next((file for file in islice(newest, MAILS_LOOKED_AT) if _is(file, message_id)), None)
+
+
+def _is(file: Path, message_id: str) -> bool:
+    with file.open("rb") as opened:
+        head = opened.read(HEADER_BYTES).partition(b"\n\n")[0].replace(b"\r\n", b"\n")
+    return any(
+        name.strip().lower() == b"message-id" and message_id.encode() in value
+        for name, _, value in (header.partition(b":") for header in head.split(b"\n"))
+    )

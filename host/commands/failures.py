@@ -1,0 +1,52 @@
+"""From an error that somebody can mend to an exit code and its lines; anything else is a bug and shows itself."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from host.commands.exits import CommandError, Exit
+from host.commands.output import say
+from host.database import NotReadyError
+from host.engine.accept import CaseError, RequestConflictError
+from host.settings import SettingsError
+from host.stack.errors import StackError
+from host.store.errors import StaleWorkflowError, StoppedError
+from host.store.migrate import NewerSchemaError
+from host.tool_client.mint import SigningKeyError
+
+EXPECTED = (
+    CommandError, CaseError, RequestConflictError, SettingsError, NotReadyError, StackError, StoppedError,
+    StaleWorkflowError, NewerSchemaError, SigningKeyError, PoolTimeout, psycopg.OperationalError,
+    psycopg.InterfaceError, psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable,
+)  # fmt: skip
+_CODES: dict[type[Exception], Exit] = {
+    CaseError: Exit.BAD_INPUT,
+    RequestConflictError: Exit.BAD_INPUT,
+    SettingsError: Exit.BAD_INPUT,
+    StoppedError: Exit.STOPPED,
+}
+
+
+def tell(error: Exception) -> Exit:
+    """Say on standard error what is wrong and what mends it; give the exit code."""
+    what, mend = _lines(error)
+    say(f"kessai: {what}")
+    for line in mend.splitlines():
+        say(f"  {line}")
+    return error.code if isinstance(error, CommandError) else _CODES.get(type(error), Exit.NOT_READY)
+
+
+def _lines(error: Exception) -> tuple[str, str]:
+    match error:
+        case CommandError() | StackError():
+            return error.what, error.mend
+        case StoppedError():
+            return "new work is stopped", "Nothing was written. Try again when the stop is lifted."
+        case psycopg.errors.InsufficientPrivilege():
+            return f"the database refuses: {error.diag.message_primary}", "Use the role that owns the database."
+        case psycopg.Error():
+            said = str(error).strip().splitlines()
+            return f"the host's database does not answer: {said[0] if said else 'no reason given'}", "Check KESSAI_DSN."
+        case _:
+            return str(error), ""

@@ -1,0 +1,150 @@
+"""Follow one workflow until it rests, and show its timeline. Everything that is shown was read from the database.
+
+drive, while nobody else does ──► it rests: it ended, or waits for a person, or is halted by a stop
+  ▲            │ waits for a timer, or another driver has it
+  └────────────┘ look again
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from rich.console import Console
+from rich.text import Text
+
+from host.commands.output import COLOURS, plain
+from host.database import Pool
+from host.domain.control import ENDS, Control
+from host.record import status
+from host.store import record as store
+from host.store.record import Moment, Standing
+from shared_contracts.record import Status
+
+LOOK_SECONDS = 0.05  # a step takes longer than that
+FOLLOW_SECONDS = 0.25
+ABANDONED_SECONDS = 6.0  # a worker's sweeper brings due work back within a second or two
+FOR_PEOPLE = frozenset({"approval", "stopped"})
+
+
+class Timeline:
+    """Shows each checkpoint once, in order."""
+
+    def __init__(self, pool: Pool, workflow_id: UUID, console: Console | None) -> None:
+        """Begin before the first checkpoint; without a console nothing is shown."""
+        self.pool, self.workflow_id, self.console = pool, workflow_id, console
+        self._seq = 0
+
+    async def show_new(self) -> None:
+        """Show what was added since the last look."""
+        if self.console is None:
+            return
+        async with self.pool.connection() as connection:
+            moments = await store.timeline(connection, self.workflow_id, self._seq)
+        for moment in moments:
+            self.console.print(line(moment))
+            self._seq = moment.seq
+
+    async def show_while(self, work: Awaitable[Standing]) -> Standing:
+        """Keep showing while the work lasts; the last checkpoints are shown after it."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                await self.show_new()
+                await asyncio.wait({task}, timeout=LOOK_SECONDS)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+        await self.show_new()
+        return task.result()
+
+    def note(self, words: str) -> None:
+        """Say between two checkpoints why none comes."""
+        if self.console is not None:
+            self.console.print(Text(f"{'':14}{words}", style="dim"))
+
+
+def line(moment: Moment) -> Text:
+    """Write a checkpoint: time, business state, control move, tool and attempt, event, evidence."""
+    at = moment.at.astimezone().strftime("%H:%M:%S.%f")[:-3]
+    move = f"{moment.control_from or '·'} → {moment.control_to}"
+    attempt = f" #{moment.send}" if moment.send else ""
+    tool = "" if moment.tool is None else f"{moment.tool}{attempt}"
+    said = moment.reason if moment.reason == moment.event else f"{moment.event}: {moment.reason}"
+    text = Text(f"{at}  ", style="")
+    text.append(f"{moment.state:<16} ", style=COLOURS.get(moment.state, "bold"))
+    text.append(f"{move:<31} ", style=COLOURS.get(moment.control_to, "dim"))
+    text.append(f"{plain(tool):<24} ")
+    text.append(f"{plain(said):<18} ", style="dim")
+    text.append(plain(" ".join(moment.evidence)), style="dim")
+    text.rstrip()
+    return text
+
+
+def rests(standing: Standing) -> bool:
+    """Tell whether only a person, or nothing at all, moves it on."""
+    if Control(standing.control_state) in ENDS:
+        return True
+    if standing.leased or standing.wake_reason == "accepted":
+        return False
+    return standing.wake_reason is None or standing.wake_reason in FOR_PEOPLE
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """`drive` makes one drive; None only watches what others do."""
+
+    timeline: Timeline
+    drive: Callable[[], Awaitable[object]] | None
+
+    async def to_rest(self) -> Standing:
+        """Go on until it rests; a workflow that nobody drives is given up after a while when we only watch."""
+        noted: tuple[int, str] | None = None
+        idle = 0.0
+        while not rests(standing := await self._standing()):
+            if self.drive is not None and _ours(standing):
+                await self.drive()
+                continue
+            idle = idle + FOLLOW_SECONDS if _ours(standing) else 0.0
+            if idle > ABANDONED_SECONDS:
+                return standing
+            why = _why(standing)
+            if (standing.seq, why[:12]) != noted:
+                await self.timeline.show_new()
+                self.timeline.note(why)
+                noted = (standing.seq, why[:12])
+            due = standing.due_in_seconds
+            await asyncio.sleep(FOLLOW_SECONDS if due is None or due <= 0 else min(due, FOLLOW_SECONDS))
+        return standing
+
+    async def _standing(self) -> Standing:
+        async with self.timeline.pool.connection() as connection:
+            found = await store.standing(connection, self.timeline.workflow_id)
+        if found is None:
+            raise LookupError(f"workflow {self.timeline.workflow_id} is gone")
+        return found
+
+
+def _ours(standing: Standing) -> bool:
+    """Tell whether it is due and nobody has it."""
+    return not standing.leased and (standing.due_in_seconds is None or standing.due_in_seconds <= 0)
+
+
+def _why(standing: Standing) -> str:
+    if standing.leased:
+        return f"another process drives it: {plain(standing.lease_owner)}"
+    due = standing.due_in_seconds
+    return f"waits {due:.1f} s: {plain(standing.wake_reason)}" if due is not None and due > 0 else "waits for a driver"
+
+
+def unfinished(standing: Standing) -> bool:
+    """Tell whether it was given up on before it rested."""
+    return not rests(standing)
+
+
+def status_of(standing: Standing) -> Status:
+    """Give the status in one word."""
+    return status(standing.control_state, standing.wake_reason, leased=standing.leased)

@@ -1,0 +1,127 @@
+"""What `token issue` does: decide what the token is good for, register it, then mint it.
+
+Invariant: nothing is granted that the principal does not hold, a write only by name on one order under one key, and
+no token exists that was not registered first.
+"""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from host.commands.exits import CommandError, Exit
+from host.commands.output import say
+from host.commands.place import working
+from host.database import database
+from host.domain.principals import Principal
+from host.engine.parts import new_id
+from host.settings import Settings, home_root, links
+from host.stack.assembly import TOOL_SERVER
+from host.stack.keys import read_signing_key
+from host.stack.status import PartState, status
+from host.store import external
+from host.tool_client.mint import ExternalGrant, Minter, SigningKey, new_jti
+from shared_contracts.contract import FROM_TOKEN, Scope
+from shared_contracts.tools import TOOLS
+
+READ = ":read"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for; None was left to us."""
+
+    customer: str
+    principal: str | None
+    scopes: frozenset[Scope] | None
+    resource: str | None
+    allow_write: str | None
+    minutes: int
+    issued_by: str | None
+
+
+async def issue(settings: Settings, wanted: Wanted) -> None:
+    """Issue it on standard output."""
+    await _refuse_without_server(settings)
+    async with working(settings) as place:
+        from host.wiring import read_authorization
+
+        principals = read_authorization(settings.authz_file).by_name()
+        principal = principals.get(settings.principal if wanted.principal is None else wanted.principal)
+        if principal is None:
+            raise _refused("there is no such principal", f"The principals are: {', '.join(sorted(principals))}.")
+        grant = _grant(wanted, principal, new_id())
+        key = SigningKey.from_jwk(read_signing_key(place.links.signing_key_file))
+        async with database(place.links.dsn, 1) as pool, pool.connection() as connection:
+            await external.register(connection, _task(grant, wanted))
+        token = Minter(key, place.links.issuer, place.links.audience).external(grant)
+    sys.stdout.write(token + "\n")
+    scopes = " ".join(sorted(grant.scopes))
+    say(f"task {grant.task_id}, token id {grant.jti}, {wanted.minutes} minutes, {scopes}, for {place.links.audience}")
+
+
+async def _refuse_without_server(settings: Settings) -> None:
+    """A stack that was brought up for this command alone would be gone before its token is used."""
+    if links(settings) is not None:
+        return
+    parts = (await status(home_root(settings))).parts
+    if not any(part.name == TOOL_SERVER and part.state is PartState.RUNNING for part in parts):
+        raise CommandError(Exit.NOT_READY, "no tool server runs that would take the token", "Start it: kessai up")
+
+
+def _refused(what: str, mend: str) -> CommandError:
+    return CommandError(Exit.BAD_INPUT, what, mend)
+
+
+def _grant(wanted: Wanted, principal: Principal, task_id: UUID) -> ExternalGrant:
+    tool = wanted.allow_write
+    scopes = _read_scopes(wanted, principal) if tool is None else _write_scope(wanted, principal, tool)
+    return ExternalGrant(
+        jti=new_jti(),
+        task_id=str(task_id),
+        tenant_id=principal.tenant_id,
+        subject=principal.name,
+        customer=wanted.customer,
+        scopes=frozenset(scope.value for scope in scopes),
+        tool=tool,
+        resource=wanted.resource,
+        idempotency_key=None if tool is None else f"external:{task_id}:{tool}",
+        seconds=60 * wanted.minutes,
+    )
+
+
+def _read_scopes(wanted: Wanted, principal: Principal) -> frozenset[Scope]:
+    held = frozenset(scope for scope in principal.scopes if scope.value.endswith(READ))
+    scopes = held if wanted.scopes is None else wanted.scopes
+    if beyond := scopes - held:
+        named = ", ".join(sorted(beyond))
+        raise _refused(f"{named} is no read of {principal.name}", "A write is allowed by its name: --allow-write TOOL.")
+    if not scopes:
+        raise _refused(f"{principal.name} may read nothing", "Name another principal.")
+    return scopes
+
+
+def _write_scope(wanted: Wanted, principal: Principal, name: str) -> frozenset[Scope]:
+    tool = TOOLS.get(name)
+    if tool is None or not tool.writes or tool.idempotency_key != FROM_TOKEN:
+        writes = ", ".join(one.name for one in TOOLS.values() if one.writes)
+        raise _refused(f"{name!r} is no write", f"The writes are: {writes}.")
+    if wanted.resource is None:
+        raise _refused("a write needs one order", "Name it with --resource.")
+    if wanted.scopes is not None:
+        raise _refused("a token for a write has that write's scope alone", "Leave --scope out.")
+    if name not in principal.tools or tool.scope not in principal.scopes:
+        raise _refused(f"{principal.name} may not call {name}", "Name another principal.")
+    return frozenset({tool.scope})
+
+
+def _task(grant: ExternalGrant, wanted: Wanted) -> dict[str, Any]:
+    return {
+        "jti": grant.jti, "task_id": grant.task_id, "tenant_id": grant.tenant_id, "principal": grant.subject,
+        "customer": grant.customer, "scopes": sorted(grant.scopes), "tool": grant.tool, "resource": grant.resource,
+        "idempotency_key": grant.idempotency_key, "seconds": grant.seconds,
+        "issued_by": getpass.getuser() if wanted.issued_by is None else wanted.issued_by,
+    }  # fmt: skip

@@ -1,0 +1,87 @@
+"""The commands that read: `show`, `list`, `explain`, `ledger`. They change nothing and need no tool server."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from host.commands.options import Json, Most, Name
+
+
+def show(name: Name, as_json: Json = False) -> None:
+    """Show the whole record of one workflow.
+
+    \b
+    kessai show R-2026-000017
+    kessai show 0198c2f4-… --json | jq .checkpoints
+    """
+    from host import settings
+    from host.commands import pages
+    from host.commands.launch import launch
+
+    launch(pages.show(settings.load(), name, as_json=as_json))
+
+
+def list_workflows(
+    state: Annotated[
+        str | None, typer.Option("--state", help="Only those in this state, such as WAITING_APPROVAL.")
+    ] = None,
+    exceptions: Annotated[
+        bool, typer.Option("--exceptions", help="The exception queue: what a person has, the oldest first.")
+    ] = False,
+    before: Annotated[UUID | None, typer.Option("--before", help="Go on before this workflow.")] = None,
+    most: Most = 50,
+    as_json: Json = False,
+) -> None:
+    """List workflows, the newest first: what is where, and why.
+
+    \b
+    kessai list --state WAITING_APPROVAL
+    kessai list --exceptions
+    """
+    from host import settings
+    from host.commands import pages
+    from host.commands.launch import launch
+
+    launch(pages.listed(settings.load(), pages.Wanted(state, exceptions, before, most), as_json=as_json))
+
+
+def explain(
+    name: Name,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also the six questions of an incident and the seven of an audit.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Explain a run: was there a real call, what was recorded, is the completion condition met.
+
+    \b
+    kessai explain 0198c2f4-…
+    kessai explain R-2026-000017 --all
+    """
+    from host import settings
+    from host.commands import pages
+    from host.commands.launch import launch
+
+    launch(pages.explained(settings.load(), name, everything=everything, as_json=as_json))
+
+
+def ledger(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Only the calls of this workflow.", show_default=False)
+    ] = None,
+    most: Most = 50,
+    as_json: Json = False,
+) -> None:
+    """Export the tool execution ledger: one row per call, with its key, its effect and its tokens' ids.
+
+    \b
+    kessai ledger --json --limit 1000 > ledger.json
+    """
+    from host import settings
+    from host.commands import pages
+    from host.commands.launch import launch
+
+    launch(pages.ledger(settings.load(), name, most, as_json=as_json))

@@ -1,0 +1,79 @@
+"""What reaches a terminal: people get text and colour that obeys NO_COLOR, programs get JSON.
+
+Invariant: nothing that came from outside moves a cursor or paints: it is printed without control characters.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from host.settings import Settings
+
+COLOURS = {
+    "COMPLETED": "green", "completed": "green", "verified": "green", "succeeded": "green", "success": "green",
+    "REJECTED": "cyan", "EXPIRED": "yellow", "WAITING_APPROVAL": "yellow", "RETRY_WAIT": "yellow", "waiting": "yellow",
+    "NEEDS_REVIEW": "magenta", "needs_human": "magenta", "COMPENSATION_REQUIRED": "magenta",
+    "failed": "red", "unknown": "red", "rejected": "red",
+}  # fmt: skip
+
+
+def console() -> Console:
+    """Write to standard output; a line that is piped is never broken."""
+    width = None if sys.stdout.isatty() else 200
+    return Console(highlight=False, emoji=False, markup=False, width=width)
+
+
+def plain(value: object) -> str:
+    """Give text without control characters, whoever wrote it."""
+    return "".join(letter if letter.isprintable() else "�" for letter in str(value))
+
+
+def shown(value: object) -> Text:
+    """Give a cell: empty for nothing, coloured where the word has a colour."""
+    text = "" if value is None else plain(value)
+    return Text(text, style=COLOURS.get(text, ""))
+
+
+def table(*columns: str, title: str | None = None) -> Table:
+    """Make an empty table."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def add(to: Table, *cells: object) -> None:
+    """Add a row of plain cells."""
+    to.add_row(*(shown(cell) for cell in cells))
+
+
+def write_json(value: Any) -> None:
+    """Write one JSON value."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def say(line: str) -> None:
+    """Tell a person something beside the result, on standard error."""
+    sys.stderr.write(plain(line) + "\n")
+
+
+def command(settings: Settings, *arguments: str) -> str:
+    """Spell a command that works from here: with the home that was chosen, and the program as it was started."""
+    started = Path(sys.argv[0])
+    found = shutil.which("kessai")
+    if started.name == "kessai":
+        program = "kessai" if found is not None and Path(found).samefile(started) else os.path.relpath(started)
+    else:
+        program = f"{shlex.quote(sys.executable)} -m host.cli"
+    home = "" if settings.home is None else f"KESSAI_HOME={shlex.quote(str(settings.home))} "
+    return f"{home}{program} {shlex.join(arguments)}"

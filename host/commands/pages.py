@@ -1,0 +1,129 @@
+"""What the reading commands do: read, assemble, write."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from host.commands import sheets
+from host.commands.exits import CommandError, Exit
+from host.commands.output import console, write_json
+from host.commands.place import reading
+from host.commands.reading import found_id, recorded, rows_of
+from host.domain.workflow import states
+from host.explain import explain
+from host.record import handover_reason, status
+from host.settings import Settings
+from host.store import record as store
+from host.views import Ledger, LedgerEntry, ListedEffect, ListedWorkflow, WorkflowList
+from host.workflows.catalogue import BY_RELEASE, CURRENT
+from shared_contracts.base import dump
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which workflows a list is to have."""
+
+    state: str | None
+    exceptions: bool
+    before: UUID | None
+    most: int
+
+
+async def show(settings: Settings, name: str, *, as_json: bool) -> None:
+    """Read one record."""
+    async with reading(settings) as pool:
+        row = await rows_of(pool, await found_id(pool, name))
+    record = recorded(row)
+    if as_json:
+        write_json(dump(record))
+    else:
+        sheets.record(console(), record, row)
+
+
+async def listed(settings: Settings, wanted: Wanted, *, as_json: bool) -> None:
+    """Read one page of workflows."""
+    _check(wanted)
+    async with reading(settings) as pool, pool.connection() as connection:
+        if wanted.exceptions:
+            rows = await store.exceptions(connection, wanted.most)
+        else:
+            before = store.LATEST if wanted.before is None else wanted.before
+            rows = await store.page(connection, wanted.state, before, wanted.most)
+    more = rows[-1].workflow_id if len(rows) == wanted.most and not wanted.exceptions else None
+    page = WorkflowList(workflows=tuple(_listed(row) for row in rows), next_before=more)
+    if as_json:
+        write_json(dump(page))
+    else:
+        sheets.workflows(console(), page)
+
+
+def _check(wanted: Wanted) -> None:
+    known = sorted({state for workflow in CURRENT.values() for state in states(workflow)})
+    if wanted.state is not None and wanted.state not in known:
+        raise CommandError(
+            Exit.BAD_INPUT, f"there is no state {wanted.state!r}", f"The states are: {', '.join(known)}."
+        )
+    if wanted.exceptions and (wanted.state is not None or wanted.before is not None):
+        raise CommandError(Exit.BAD_INPUT, "--exceptions is a list of its own", "Leave --state and --before out.")
+
+
+def _listed(row: store.Row) -> ListedWorkflow:
+    fields = asdict(row)
+    effects = fields.pop("effects")
+    leased, wake_reason = fields.pop("leased"), fields.pop("wake_reason")
+    return ListedWorkflow(
+        **fields,
+        status=status(row.control_state, wake_reason, leased=leased),
+        handover_reason=handover_reason(row.control_state, row.reason),
+        effects=None if effects is None else tuple(ListedEffect(**effect) for effect in effects),
+    )
+
+
+async def explained(settings: Settings, name: str, *, everything: bool, as_json: bool) -> None:
+    """Answer the questions about one run."""
+    async with reading(settings) as pool:
+        row = await rows_of(pool, await found_id(pool, name))
+    record = recorded(row)
+    answers = explain(record, row, BY_RELEASE[record.kind, record.release], everything=everything)
+    if as_json:
+        write_json(dump(answers))
+    else:
+        sheets.explanation(console(), answers)
+
+
+async def ledger(settings: Settings, name: str | None, most: int, *, as_json: bool) -> None:
+    """Export calls."""
+    async with reading(settings) as pool:
+        workflow_id = None if name is None else await found_id(pool, name)
+        async with pool.connection() as connection:
+            rows = await store.entries(connection, workflow_id, most)
+    page = Ledger(calls=tuple(_entry(row) for row in rows))
+    if as_json:
+        write_json(dump(page))
+    else:
+        sheets.ledger(console(), page)
+
+
+def _entry(row: dict[str, Any]) -> LedgerEntry:
+    effect = row.pop("effect")
+    state, reason = row.pop("workflow_state"), row.pop("workflow_reason")
+    sent = tuple(datetime.fromisoformat(at) for at in row.pop("attempted_at") or ())
+    return LedgerEntry(
+        **{**row, "arguments": tuple(row["arguments"]), "jtis": tuple(row["jtis"])},
+        retry_times=sent[1:],
+        idempotency_key=None if effect is None else effect["idempotency_key"],
+        effect_outcome=None if effect is None else effect["outcome"],
+        external_id=None if effect is None else effect["external_id"],
+        compensation_state=_compensation(effect, state, reason),
+    )
+
+
+def _compensation(effect: dict[str, Any] | None, state: str, reason: str) -> Any:
+    """Tell how far a wrong effect has been undone."""
+    if effect is None or effect["mismatch"] is None:
+        return "none"
+    ended = {"compensated": "done", "not_compensable": "impossible", "overdue": "overdue"}
+    return "required" if state == "COMPENSATION_REQUIRED" else ended.get(reason, "required")

@@ -1,0 +1,70 @@
+"""Which database and tool server a command works with: those of its settings, or this machine's own stack."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from host.database import Pool, database
+from host.settings import Links, Settings, for_tool_server, for_worker, home_root, links
+from host.stack.assembly import StackChoice
+from host.stack.postgres import PostgresChoice
+from host.stack.stack import Endpoints, temporary_database, temporary_stack
+
+POOL_SIZE_READING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the work is done. What is None is not ours to know: it belongs to another machine."""
+
+    links: Links
+    maildir: Path | None
+    tool_server_pid: int | None
+
+
+def choice(settings: Settings) -> StackChoice:
+    """Gather what a person decided about this machine's stack."""
+    return StackChoice(
+        postgres=PostgresChoice(settings.postgres_bin, settings.postgres_os_user),
+        tool_server_port=settings.tool_server_port,
+        tool_server_settings=for_tool_server(),
+        worker_settings=for_worker(settings),
+    )
+
+
+@asynccontextmanager
+async def working(settings: Settings) -> AsyncIterator[Place]:
+    """Give database and tool server, brought up where nobody else keeps them up."""
+    found = links(settings)
+    if found is not None:
+        yield Place(found, None, None)
+        return
+    # what drives is imported while the other program starts: each takes a second of its own core
+    ahead = asyncio.create_task(asyncio.to_thread(importlib.import_module, "host.wiring"))
+    async with temporary_stack(home_root(settings), choice(settings)) as ends:
+        await ahead
+        yield _own(ends)
+
+
+def _own(ends: Endpoints) -> Place:
+    own = Links(ends.host_dsn, ends.server_url, ends.server_url, ends.issuer, ends.signing_key_file)
+    return Place(own, ends.maildir, ends.tool_server_pid)
+
+
+@asynccontextmanager
+async def reading(settings: Settings) -> AsyncIterator[Pool]:
+    """Give the host's database alone."""
+    if settings.dsn is not None:
+        async with database(settings.dsn.get_secret_value(), POOL_SIZE_READING) as pool:
+            yield pool
+        return
+    async with (
+        temporary_database(home_root(settings), choice(settings)) as own,
+        database(own.host_dsn, POOL_SIZE_READING) as pool,
+    ):
+        yield pool

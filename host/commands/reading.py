@@ -1,0 +1,60 @@
+"""What the reading commands share: find a workflow by any of its names, and read its record."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from host.commands.exits import CommandError, Exit
+from host.commands.output import plain
+from host.database import Pool
+from host.record import assemble
+from host.store import record as store
+from host.workflows.catalogue import BY_RELEASE
+from shared_contracts.record import Record
+
+MATCHES_SHOWN = 5
+NAMES = "a workflow, step, call, return or message"
+
+
+async def found_id(pool: Pool, name: str) -> UUID:
+    """Find the one workflow that a name belongs to; raises CommandError."""
+    async with pool.connection() as connection:
+        found = await store.find(connection, name, MATCHES_SHOWN + 1)
+    if not found:
+        raise CommandError(
+            Exit.BAD_INPUT, f"nothing is known of {plain(name)!r}", f"Give the id of {NAMES}; see kessai list."
+        )
+    if len(found) > 1:
+        more = " …" if len(found) > MATCHES_SHOWN else ""
+        listed = ", ".join(str(one) for one in found[:MATCHES_SHOWN])
+        raise CommandError(
+            Exit.BAD_INPUT, f"{plain(name)!r} belongs to several workflows", f"Give one of: {listed}{more}"
+        )
+    return found[0]
+
+
+async def rows_of(pool: Pool, workflow_id: UUID) -> dict[str, Any]:
+    """Read everything of a workflow; raises CommandError."""
+    async with pool.connection() as connection:
+        row = await store.read(connection, workflow_id)
+    if row is None:
+        raise CommandError(Exit.BAD_INPUT, f"there is no workflow {workflow_id}")
+    return row
+
+
+def recorded(row: dict[str, Any]) -> Record:
+    """Assemble the record under the release that the workflow runs under; raises CommandError."""
+    w = row["workflow"]
+    workflow = BY_RELEASE.get((w["kind"], w["release"]))
+    if workflow is None:
+        mend = "Use a program that carries it."
+        raise CommandError(
+            Exit.NOT_READY, f"the workflow is of release {w['release']}, which is not carried here", mend
+        )
+    return assemble(row, workflow)
+
+
+async def record_of(pool: Pool, workflow_id: UUID) -> Record:
+    """Read a record."""
+    return recorded(await rows_of(pool, workflow_id))

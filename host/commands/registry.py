@@ -1,0 +1,37 @@
+"""The commands that print what the tables of this program say: `tools` and `states`. They need no database."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from host.commands.options import Json
+
+
+def tools(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this tool.", show_default=False)] = None,
+    as_yaml: Annotated[bool, typer.Option("--yaml", help="Write the registration forms as YAML.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show every tool's registration form, what it lacks, and the checklist of a write.
+
+    \b
+    kessai tools
+    kessai tools create_return
+    kessai tools --yaml > tools.yaml
+    """
+    from host.commands import forms
+
+    forms.tools(name, as_yaml=as_yaml, as_json=as_json)
+
+
+def states(as_json: Json = False) -> None:
+    """Show the state sheet: how each state is entered, what may be called in it, whether it ends, who answers for it.
+
+    \b
+    kessai states --json | jq '.kinds[].states[] | select(.terminal)'
+    """
+    from host.commands import forms
+
+    forms.states(as_json=as_json)

@@ -1,0 +1,170 @@
+"""`kessai run`: take one case in, drive it until it rests, and show its timeline from the record.
+
+Invariant: whatever is wrong with the case is said before anything is started or written; the same case again calls
+nothing and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from pydantic import BaseModel
+from rich.console import Console
+
+from host.commands import ending
+from host.commands.exits import CommandError, Exit
+from host.commands.follow import Follower, Timeline
+from host.commands.output import command, console, plain, say, write_json
+from host.commands.place import Place, working
+from host.commands.reading import found_id, record_of
+from host.domain.workflow import Workflow
+from host.engine.accept import CASE_BYTES_MAX, CaseError, accept, read_case, read_document
+from host.engine.drive import drive
+from host.settings import Settings
+from host.workflows.catalogue import CURRENT
+from shared_contracts.base import dump
+
+if TYPE_CHECKING:
+    from host.wiring import Driver
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A case that was read and fits its kind."""
+
+    workflow: Workflow
+    case: BaseModel
+    principal: str
+    as_of: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """A workflow that is there already, by any of its names."""
+
+    name: str
+
+
+def prepare(argument: str, principal: str, as_of: str | None) -> Submission | Continuation:
+    """Tell a case from a name, and read the case; raises CaseError and CommandError."""
+    path = Path(argument)
+    if argument != "-" and not path.exists():
+        if path.suffix == ".json" or os.sep in argument:
+            raise CommandError(
+                Exit.BAD_INPUT, f"there is no file {argument}", "Name a case, such as examples/returns/normal.json."
+            )
+        if as_of is not None:
+            raise CommandError(
+                Exit.BAD_INPUT, "--as-of belongs to a new case", "A workflow keeps the time it began with."
+            )
+        return Continuation(argument)
+    workflow, case = read_case(read_document(_bytes(argument)), CURRENT)
+    return Submission(workflow, case, principal, None if as_of is None else moment(as_of))
+
+
+def _bytes(argument: str) -> bytes:
+    """Read a case, but never more of it than a case may have."""
+    try:
+        if argument == "-":
+            raw = sys.stdin.buffer.read(CASE_BYTES_MAX + 1)
+        else:
+            with Path(argument).open("rb") as file:
+                raw = file.read(CASE_BYTES_MAX + 1)
+    except OSError as error:
+        raise CaseError(f"the case {argument} cannot be read: {error.strerror}") from error
+    if len(raw) > CASE_BYTES_MAX:
+        raise CaseError(f"the case {argument} has more than {CASE_BYTES_MAX} bytes; no case is that long")
+    return raw
+
+
+def moment(text: str) -> datetime:
+    """Read a time with its offset; raises CommandError."""
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        read = None
+    if read is None or read.tzinfo is None:
+        mend = "Write it with its offset, such as 2026-07-30T10:00:00+09:00."
+        raise CommandError(Exit.BAD_INPUT, f"--as-of {text!r} is no time", mend)
+    return read
+
+
+async def run(settings: Settings, asked: Submission | Continuation, *, as_json: bool) -> Exit:
+    """Run to rest; gives the exit code."""
+    to = None if as_json else console()
+    async with working(settings) as place:
+        from host import wiring  # here, since it brings the protocol's client along: a second by itself
+
+        async with wiring.driver(settings, place.links) as driver:
+            known = await _workflow(driver, asked)
+            try:
+                return await _follow(settings, place, driver, asked, known, to)
+            except asyncio.CancelledError:
+                say(f"interrupted; go on with: {command(settings, 'run', str(known.workflow_id))}")
+                raise
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The workflow, and whether this command made it."""
+
+    workflow_id: UUID
+    created: bool
+
+
+async def _workflow(driver: Driver, asked: Submission | Continuation) -> Known:
+    parts = driver.parts
+    if isinstance(asked, Continuation):
+        return Known(await found_id(parts.pool, asked.name), created=False)
+    principal = parts.authorization.by_name().get(asked.principal)
+    if principal is None:
+        names = ", ".join(sorted(parts.authorization.by_name()))
+        raise CommandError(
+            Exit.BAD_INPUT, f"there is no principal {asked.principal!r}", f"The principals are: {names}."
+        )
+    kind = parts.kinds[asked.workflow.kind, asked.workflow.release]
+    # nobody is woken: this process drives it, and a sweeper brings it to a worker should this process die
+    taken = await accept(parts, kind, asked.case, principal, driver.pins, asked.as_of, _nobody)
+    return Known(taken.workflow_id, taken.created)
+
+
+async def _nobody(connection: AsyncConnection[Any], workflow_id: UUID) -> None:
+    """Wake no worker."""
+    del connection, workflow_id
+
+
+async def _follow(
+    settings: Settings, place: Place, driver: Driver, asked: Submission | Continuation, known: Known, to: Console | None
+) -> Exit:
+    timeline = Timeline(driver.parts.pool, known.workflow_id, to)
+    _head(to, place, asked, known)
+    again = isinstance(asked, Submission) and not known.created
+    follower = Follower(timeline, None if again else lambda: drive(driver.parts, known.workflow_id))
+    standing = await timeline.show_while(follower.to_rest())
+    record = await record_of(driver.parts.pool, known.workflow_id)
+    if to is None:
+        write_json(dump(record))
+    else:
+        ending.show(to, record, settings, place.maildir)
+    return ending.code(standing, settings, known.workflow_id)
+
+
+def _head(to: Console | None, place: Place, asked: Submission | Continuation, known: Known) -> None:
+    again = isinstance(asked, Submission) and not known.created
+    if to is None:
+        if again:
+            say(f"already known: workflow {known.workflow_id}; nothing is called")
+        return
+    pid = "on another machine" if place.tool_server_pid is None else f"pid {place.tool_server_pid}"
+    to.print(f"workflow {known.workflow_id}", style="bold")
+    to.print(f"host pid {os.getpid()} · tool server {pid} at {plain(place.links.server_url)}", style="dim")
+    if again:
+        to.print("This case is already known: nothing is called, this is what its record says.", style="yellow")

@@ -1,0 +1,128 @@
+"""The reading commands' documents as tables for people. Nothing is computed here; what is shown is in the document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from host.commands.output import COLOURS, add, plain, table
+from host.views import Explanation, Ledger, WorkflowList
+from shared_contracts.record import Call, Record
+
+
+def record(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
+    """Show a whole record, and from its row what identifies the request."""
+    _head(to, shown, row)
+    _checkpoints(to, shown)
+    _calls(to, shown)
+    _decisions(to, shown)
+    for language, words in shown.customer_message:
+        to.print(Text(f"customer ({language})  ", style="dim"), Text(words), sep="", soft_wrap=True)
+
+
+def _head(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
+    w = row["workflow"]
+    lines = {
+        "workflow": f"{shown.workflow_id}  {shown.kind} {shown.release}, version {shown.version}",
+        "stands": f"{shown.state} ({shown.reason}), {shown.status.value}, control {shown.control_state}",
+        "a person": shown.handover_reason,
+        "request": f"{w['request_id']} by {w['principal']} for {w['resource']}",
+        "message": f"{row['message_length']} characters, sha256 {row['message_sha256']}",
+        "versions": f"{shown.versions.order_snapshot} · {shown.versions.policy} · {shown.versions.authz}",
+        "return": None if shown.result is None else shown.result.return_id,
+        "notice": None if shown.result is None else shown.result.message_id,
+    }
+    for name, value in lines.items():
+        if value is not None:
+            style = COLOURS.get(shown.state, "") if name == "stands" else ""
+            to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value), style=style), sep="", soft_wrap=True)
+
+
+def _checkpoints(to: Console, shown: Record) -> None:
+    made = table("#", "at", "state", "control", "event", "by", "reason", "evidence", title="\ncheckpoints")
+    for point in shown.checkpoints:
+        reason = "" if point.reason == point.event else point.reason
+        place, evidence = point.to, " ".join(point.evidence)
+        add(
+            made, point.seq, _at(point.at), place.state, place.control_state, point.event, point.actor, reason, evidence
+        )
+    to.print(made)
+
+
+def _calls(to: Console, shown: Record) -> None:
+    made = table("step", "call", "tool", "version", "state", "sent", "reads", "returned", "verified", title="\ncalls")
+    for call in shown.calls:
+        step = call.step_id.rpartition(".")[2]
+        reads = ", ".join(f"{read.purpose} {read.outcome or '…'}" for read in call.engine_reads)
+        times = (_at(call.times.returned), _at(call.times.verified))
+        add(
+            made, step, call.call_id, call.tool, call.contract_version, call.execution_state, _sent(call), reads, *times
+        )
+    to.print(made)
+    if shown.effects:
+        made = table("effect", "attempt", "outcome", "id", "verified", "key", title="\neffects")
+        for effect in shown.effects:
+            outcome = effect.outcome or "none yet"
+            verified = _at(effect.verified_at)
+            add(made, effect.name, effect.attempt, outcome, effect.external_id, verified, effect.idempotency_key)
+        to.print(made)
+
+
+def _sent(call: Call) -> str:
+    codes = (one.error.code if one.error is not None else (one.outcome or "under way") for one in call.attempts)
+    return ", ".join(f"#{n} {code}" for n, code in enumerate(codes, 1))
+
+
+def _decisions(to: Console, shown: Record) -> None:
+    made = table("#", "subject", "outcome", "reason", "rules", "at", title="\ndecisions")
+    for one in shown.decisions:
+        add(made, one.n, one.subject, one.outcome, one.reason, one.rule_version, _at(one.at))
+    to.print(made)
+    to.print()
+
+
+def workflows(to: Console, page: WorkflowList) -> None:
+    """Show a list."""
+    queue = any(row.effects is not None for row in page.workflows)
+    made = table("workflow", "kind", "for", "state", "status", "reason", "class" if queue else "", "age")
+    if queue:
+        made.add_column("effects", overflow="fold")
+    for row in page.workflows:
+        effects = [f"{e.name}: {e.external_id or e.outcome or 'no outcome'}" for e in row.effects or ()]
+        cells = (row.workflow_id, row.kind, row.resource, row.state, row.status.value, row.reason, row.handover_reason)
+        add(made, *cells, _age(row.age_seconds), *([", ".join(effects)] if queue else []))
+    to.print(made if page.workflows else Text("none", style="dim"))
+    if page.next_before is not None:
+        to.print(f"more: kessai list --before {page.next_before}", style="dim", soft_wrap=True)
+
+
+def explanation(to: Console, answers: Explanation) -> None:
+    """Show questions and answers."""
+    for answer in (*answers.closing, *answers.incident, *answers.trace):
+        to.print(Text(answer.question, style="bold"))
+        to.print(Text(f"  {plain(answer.answer)}", style="green" if answer.answer.startswith("yes") else ""))
+        for detail in answer.details:
+            to.print(Text(f"    {plain(detail)}", style="dim"), soft_wrap=True)
+
+
+def ledger(to: Console, page: Ledger) -> None:
+    """Show calls."""
+    made = table("step", "tool", "subject", "state", "error", "sent", "latency", "effect", "id", "proposed")
+    for call in page.calls:
+        latency = "" if call.latency_ms is None else f"{call.latency_ms:.0f} ms"
+        error = call.error if call.execution_state != "verified" else None
+        cells = (call.step_id, call.tool, call.subject, call.execution_state, error, call.attempts, latency)
+        add(made, *cells, call.effect_outcome, call.external_id, _at(call.proposed_at))
+    to.print(made if page.calls else Text("none", style="dim"))
+
+
+def _at(at: datetime | None) -> str:
+    return "" if at is None else at.astimezone().strftime("%m-%d %H:%M:%S.%f")[:-3]
+
+
+def _age(seconds: float) -> str:
+    return str(timedelta(seconds=int(seconds)))

@@ -1,0 +1,61 @@
+"""What the commands for one machine's stack do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from host.commands.output import add, console, say, table, write_json
+from host.commands.place import choice
+from host.settings import Settings, home_root
+from host.stack import removal
+from host.stack import stack as life
+from host.stack.secrets import COMPOSE_ISSUER, rotate_secrets, write_secrets
+from host.stack.status import status as look
+from host.views import PartView, StackView
+from shared_contracts.base import dump
+
+
+async def up(settings: Settings) -> None:
+    """Bring everything up, then show it."""
+    await life.up(home_root(settings), choice(settings))
+    await status(settings, as_json=False)
+
+
+async def down(settings: Settings) -> None:
+    """Stop everything."""
+    say("stopped" if await life.down(home_root(settings)) else "nothing ran")
+
+
+async def empty(settings: Settings) -> None:
+    """Remove the home's content."""
+    root = home_root(settings)
+    say(f"emptied {root}" if await removal.empty_home(root) else f"there was nothing in {root}")
+
+
+async def status(settings: Settings, *, as_json: bool) -> None:
+    """Show what runs."""
+    found = await look(home_root(settings))
+    parts = tuple(
+        PartView(name=part.name, state=part.state.value, pid=part.pid, port=part.port, log=str(part.log))
+        for part in found.parts
+    )
+    view = StackView(home=str(found.home), mode=found.mode.value, why=found.why, parts=parts)
+    if as_json:
+        write_json(dump(view))
+        return
+    to = console()
+    to.print(f"{view.mode}: {view.why}", soft_wrap=True)
+    made = table("part", "state", "pid", "port", "log")
+    for part in view.parts:
+        add(made, part.name.replace("_", " "), part.state.replace("_", " "), part.pid, part.port, part.log)
+    if parts:
+        to.print(made)
+
+
+def secrets(directory: Path, issuer: str | None, *, rotate: bool) -> None:
+    """Make what is missing, or a new key."""
+    if rotate:
+        say(f"new signing key {rotate_secrets(directory)}; restart the worker to sign with it")
+        return
+    made = write_secrets(directory, COMPOSE_ISSUER if issuer is None else issuer)
+    say(f"made {len(made)} files in {directory}" if made else f"{directory} has everything already")

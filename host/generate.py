@@ -1,0 +1,40 @@
+"""Writes the schemas of cases and of the commands' documents beside those of the wire: `python -m host.generate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from host import views
+from host.workflows.catalogue import CURRENT
+from shared_contracts.base import wire_schema
+from shared_contracts.generate import FOLDER, render
+
+DOCUMENTS: dict[str, type[BaseModel]] = {
+    "list": views.WorkflowList,
+    "ledger": views.Ledger,
+    "explain": views.Explanation,
+    "states": views.StateSheets,
+    "tools": views.Catalogue,
+    "status": views.StackView,
+    "doctor": views.Checks,
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Give every schema under its file name: a case per kind, a document per reading command."""
+    cases = {f"case.{kind}": workflow.case for kind, workflow in CURRENT.items()}
+    documents = {f"command.{name}": model for name, model in DOCUMENTS.items()}
+    return {f"{name}.json": wire_schema(model) for name, model in (cases | documents).items()}
+
+
+def write(folder: Path) -> None:
+    """Write all files."""
+    for name, schema in schemas().items():
+        (folder / name).write_text(render(schema), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(FOLDER)

@@ -1,0 +1,17 @@
+"""Tasks of outside hosts: registered before their token is minted, found again by the token's id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
+
+from host.store.queries import load_queries
+
+_SQL = load_queries(__file__)
+
+
+async def register(connection: AsyncConnection[Any], task: dict[str, Any]) -> None:
+    """Write a task down; `seconds` says for how long its token is good."""
+    await connection.execute(_SQL["register"], {"task": Jsonb(task)})

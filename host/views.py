@@ -1,0 +1,188 @@
+"""What the reading commands write with `--json`, each a closed document with a committed schema."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from shared_contracts.base import Contract
+from shared_contracts.contract import Risk, Scope
+from shared_contracts.form import ToolForm
+from shared_contracts.record import ControlState, EffectOutcome, ExecutionState, HandoverReason, Status
+
+Share = Annotated[float, Field(ge=0)]
+
+
+class ListedEffect(Contract):
+    """What was done outside, as far as it is known."""
+
+    name: str
+    outcome: EffectOutcome | None
+    external_id: str | None
+    verified: bool
+
+
+class ListedWorkflow(Contract):
+    """One line of `kessai list`. `effects` stand in the exception queue alone."""
+
+    workflow_id: UUID
+    kind: str
+    tenant_id: str
+    resource: str
+    state: str
+    status: Status
+    control_state: ControlState
+    reason: str
+    handover_reason: HandoverReason | None
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    age_seconds: Share
+    effects: tuple[ListedEffect, ...] | None
+
+
+class WorkflowList(Contract):
+    """`kessai list`. `next_before` continues it with --before; null is the end."""
+
+    workflows: tuple[ListedWorkflow, ...]
+    next_before: UUID | None
+
+
+CompensationState = Literal["none", "required", "done", "impossible", "overdue"]
+
+
+class LedgerEntry(Contract):
+    """One call as the execution ledger exports it: who, what, under which version and key, with what effect."""
+
+    workflow_id: UUID
+    step_id: str
+    call_id: str
+    tenant_id: str
+    subject: str
+    tool: str
+    contract_version: str
+    arguments: tuple[str, ...]
+    fingerprint: str
+    execution_state: ExecutionState
+    error: str | None
+    evidence_ref: str | None
+    latency_ms: Share | None
+    attempts: Annotated[int, Field(ge=0)]
+    retry_times: tuple[AwareDatetime, ...]
+    jtis: tuple[str, ...]
+    idempotency_key: str | None
+    effect_outcome: EffectOutcome | None
+    external_id: str | None
+    compensation_state: CompensationState
+    proposed_at: AwareDatetime
+    started_at: AwareDatetime | None
+    verified_at: AwareDatetime | None
+
+
+class Ledger(Contract):
+    """`kessai ledger`, newest workflow first."""
+
+    calls: tuple[LedgerEntry, ...]
+
+
+class Answer(Contract):
+    """One question about a run; `details` are facts of its record, one per line."""
+
+    question: str
+    answer: str
+    details: tuple[str, ...]
+
+
+class Explanation(Contract):
+    """`kessai explain`. The last two lists are filled with --all."""
+
+    workflow_id: UUID
+    closing: tuple[Answer, ...]
+    incident: tuple[Answer, ...]
+    trace: tuple[Answer, ...]
+
+
+class StateRow(Contract):
+    """One state of the sheet: how it is entered, what may be called in it, whether it ends, who answers for it."""
+
+    state: str
+    group: Literal["begin", "work", "wait", "end", "exception"]
+    entry: tuple[str, ...]
+    allowed_tools: tuple[str, ...]
+    terminal: bool
+    owner: str
+
+
+class StateSheet(Contract):
+    """The states of one workflow kind's release."""
+
+    kind: str
+    release: str
+    states: tuple[StateRow, ...]
+
+
+class StateSheets(Contract):
+    """`kessai states`."""
+
+    kinds: tuple[StateSheet, ...]
+
+
+class ChecklistItem(Contract):
+    """One item that a write has to meet before it is released."""
+
+    item: str
+    passed: bool
+
+
+class ToolRow(Contract):
+    """One tool: its form, what the form lacks, whether a planner may be shown it, and the write's checklist."""
+
+    name: str
+    scope: Scope
+    risk: Risk
+    offered: bool
+    form: ToolForm
+    missing: tuple[str, ...]
+    checklist: tuple[ChecklistItem, ...]
+
+
+class Catalogue(Contract):
+    """`kessai tools`."""
+
+    tools: tuple[ToolRow, ...]
+
+
+class PartView(Contract):
+    """One process of this machine's stack."""
+
+    name: str
+    state: Literal["running", "not_ready", "died", "stopped"]
+    pid: int | None
+    port: int | None
+    log: str
+
+
+class StackView(Contract):
+    """`kessai status`."""
+
+    home: str
+    mode: Literal["down", "temporary", "up"]
+    why: str
+    parts: tuple[PartView, ...]
+
+
+class CheckView(Contract):
+    """One check; `mend` is empty where all is well."""
+
+    check: str
+    well: bool
+    detail: str
+    mend: str
+
+
+class Checks(Contract):
+    """`kessai doctor`."""
+
+    well: bool
+    checks: tuple[CheckView, ...]
