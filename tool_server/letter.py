@@ -107,9 +107,12 @@ def compose(letter: Letter) -> bytes:
 
 
 def printable(text: str) -> str:
-    """Give the text on one line, without control and format characters, which could reorder or break it."""
+    """Give the text on one line, without control and format characters, which could reorder or break it.
+
+    `=?` begins an encoded word, which a reader would decode again into whatever it hides; it is taken apart.
+    """
     kept = "".join(" " if unicodedata.category(character).startswith("C") else character for character in text)
-    return " ".join(kept.split())
+    return " ".join(kept.replace("=?", "= ?").split())
 
 
 def _body(letter: Letter, words: dict[str, str], values: dict[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ import os
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
-from email import message_from_bytes, policy
+from email import message_from_bytes
 from email.utils import getaddresses, parseaddr
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -190,7 +190,8 @@ class Smtp:
 
 
 def _envelope(content: bytes) -> tuple[str, str]:
-    message = message_from_bytes(content, policy=policy.SMTP)
+    """Read sender and recipient off the headers as they stand; nothing in a name is decoded for it."""
+    message = message_from_bytes(content)
     ((_, recipient),) = getaddresses([str(message["To"])])
     return parseaddr(str(message["From"]))[1], recipient
 
