@@ -22,6 +22,8 @@ HANDOVER: dict[str, Handover] = {
     "undecidable": _H.UNDECIDED,
     "out_of_scope": _H.UNDECIDED,
     "limit": _H.UNDECIDED,
+    "tool_not_in_state": _H.UNDECIDED,
+    "repeated_action": _H.UNDECIDED,
     "planner_exhausted": _H.UNDECIDED,
     "planner_needs_human": _H.UNDECIDED,
     "model_refusal": _H.UNDECIDED,

@@ -59,7 +59,9 @@ class Step:
 
     def go(self, edge: Edge, reason: str = "", evidence: Iterable[str] = ()) -> None:
         """Move the control machine; the business state stays."""
-        event = PLAIN[edge]
+        event = PLAIN.get(edge)
+        if event is None:
+            raise IllegalTransitionError(edge.source, "a plain move", edge.target)
         self._move(edge, self.state.task.state, event, Actor.ENGINE, reason or event, evidence)
 
     def business(

@@ -37,7 +37,6 @@ _STATES: dict[str, Mapping[Language, str]] = {
     },
     "NEEDS_REVIEW": _PERSON,
     "COMPENSATION_REQUIRED": _PERSON,
-    "RETURN_CREATED": _WITH_NUMBER,
 }
 _REJECTED: dict[str, Mapping[Language, str]] = {
     "order_not_found": {
@@ -75,10 +74,11 @@ def message(state: str, reason: str, language: Language, effects: Mapping[str, s
     """Give the one sentence for the customer. `effects` holds external ids of verified effects alone."""
     if state == "REJECTED":
         return _REJECTED.get(reason, _REFUSED)[language].format(earlier=", ".join(_earlier_returns(seen)) or "-")
-    if state == "RETRY_WAIT":
+    if state in {"RETURN_CREATED", "RETRY_WAIT"}:
         return (_WITH_NUMBER if "return_id" in effects else _AT_WORK)[language].format_map(effects)
-    wording = _STATES.get(state, _AT_WORK)
-    return wording[language].format_map(effects)
+    if state == "COMPLETED" and "return_id" not in effects:
+        return _PERSON[language]  # the database allows no such end; if one is met, nothing is claimed
+    return _STATES.get(state, _AT_WORK)[language].format_map(effects)
 
 
 def _earlier_returns(seen: tuple[Seen, ...]) -> tuple[str, ...]:
