@@ -59,6 +59,7 @@ class Settings(BaseSettings):
     planner: Literal["conformance"] = "conformance"
     concurrency: Annotated[int, Field(ge=1, le=256)] = 1
     lease_seconds: Annotated[float, Field(ge=1, le=300)] = 15.0
+    pulse_file: Path | None = None
     rate_principal: Annotated[float, Field(gt=0, le=1_000_000)] = 18.0
     rate_tenant: Annotated[float, Field(gt=0, le=1_000_000)] = 90.0
     order_snapshot: str = "2026-07-30T00:00:00+09:00"
@@ -84,7 +85,7 @@ def load() -> Settings:
 
 
 def _unknown(name: str, known: set[str]) -> str:
-    near = difflib.get_close_matches(name.upper(), sorted(known), n=1)
+    near = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.75)
     return f"{name}: no setting has this name" + (f"; is {near[0]} meant?" if near else "; unset it")
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from host import pulse
+from host.commands.exits import CommandError, Exit
 from host.commands.output import say, write_json
 from host.commands.place import choice, working
 from host.settings import Settings, SettingsError, home_root
 from host.stack.stack import temporary_database
 from host.store.migrate import migrate as bring_up
 from host.workflows.catalogue import WORKFLOWS
+
+if TYPE_CHECKING:
+    from host.wiring import Driver
 
 
 async def worker(settings: Settings) -> None:
@@ -20,9 +27,35 @@ async def worker(settings: Settings) -> None:
 
         async with runtime(settings, place.links) as opened:
             say(f"ready: {settings.concurrency} at a time, tools at {place.links.server_url}")
-            driver = opened.driver
-            await work(driver.parts, opened.queue, opened.wake, driver.listing.refresh, settings.concurrency)
+            driver, file = opened.driver, settings.pulse_file
+            _beat(file, works=True)
+            try:
+                await work(driver.parts, opened.queue, opened.wake, lambda: _round(driver, file), settings.concurrency)
+            finally:
+                _beat(file, works=False)
             say("drained")
+
+
+async def _round(driver: Driver, file: Path | None) -> None:
+    """Read the tool server's list again; whoever watches is told whether the database answers too."""
+    from host.tool_client.readiness import Ready
+
+    found = await driver.listing.refresh()
+    if file is not None:
+        async with driver.parts.pool.connection() as connection:
+            await connection.execute("SELECT 1")
+        _beat(file, works=isinstance(found, Ready))
+
+
+def _beat(file: Path | None, *, works: bool) -> None:
+    if file is None:
+        return
+    try:
+        pulse.beat(file, works=works)
+    except OSError as error:
+        what = f"the pulse file {file} cannot be written: {error.strerror}"
+        mend = "Set KESSAI_PULSE_FILE to a file in a directory of our own."
+        raise CommandError(Exit.NOT_READY, what, mend) from error
 
 
 async def migrate(settings: Settings, *, as_json: bool) -> None:

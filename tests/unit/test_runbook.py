@@ -1,0 +1,80 @@
+"""RUNBOOK.md tells of everything that can happen, and every command and setting in it is one that there is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from host import settings as host_settings
+from host.domain.authorization import NO_RULE, RULES
+from host.domain.reasons import HANDOVER
+from host.runbook import BEGIN, END, FILE, replaced
+from host.runbook_texts import AUTHORIZATION, STACK
+from host.runbook_texts import HANDOVER as HANDOVER_TEXTS
+from host.stack.errors import StackProblem
+from shared_contracts.errors import ERRORS
+from tests.support.compose import ROOT
+from tests.support.pages import commands, complaint, mentions
+from tool_server import settings as tools_settings
+
+PAGE = FILE.read_text("utf-8")
+READERS = ("RUNBOOK.md", "compose.yaml", "docs/dependencies.md")
+
+
+def test_the_generated_part_is_up_to_date() -> None:
+    assert replaced(PAGE) == PAGE, "run python -m host.runbook"
+
+
+def test_every_reason_is_explained_and_no_other() -> None:
+    assert set(AUTHORIZATION) == {rule.reason for rule in RULES} | {NO_RULE.reason}
+    assert set(HANDOVER_TEXTS) <= set(HANDOVER)
+    assert set(HANDOVER) - set(HANDOVER_TEXTS) <= set(ERRORS)
+    assert set(STACK) == set(StackProblem)
+
+
+def test_every_error_code_has_its_row() -> None:
+    part = PAGE.partition(BEGIN)[2].partition(END)[0]
+    for code in ERRORS:
+        assert part.count(f"\n| `{code}` | {ERRORS[code].category} |") == 1
+
+
+@pytest.mark.parametrize("page", ["", BEGIN, END, BEGIN + BEGIN + END, f"{BEGIN}{END}{END}"])
+def test_a_page_that_lost_its_markers_is_not_written_over(page: str) -> None:
+    with pytest.raises(ValueError, match="must have each marker once"):
+        replaced(page)
+
+
+def test_every_command_that_is_named_is_one_that_there_is() -> None:
+    found = commands(PAGE)
+    assert len(found) > 20
+    assert [said for words in found if (said := complaint(words)) is not None] == []
+    left_out = "Missing parameter"
+    assert [said for words in mentions(PAGE) if (said := complaint(words)) is not None and left_out not in said] == []
+
+
+def test_a_command_that_there_is_not_would_be_found() -> None:
+    assert commands("```sh\nKESSAI_HOME=x kessai fly --now < file  # up\n```\n") == [["kessai", "fly", "--now"]]
+    for words in (["kessai", "fly"], ["kessai", "list", "--unheard-of"], ["kessai-tools", "tools", "fly"]):
+        assert complaint(words) is not None
+
+
+@pytest.mark.parametrize("page", READERS)
+def test_every_setting_that_is_named_is_one_that_a_program_reads(page: str) -> None:
+    models = {
+        "KESSAI_": (host_settings.Settings,),
+        "KESSAI_TOOLS_": (tools_settings.Settings, tools_settings.OwnerSettings),
+    }
+    known = {
+        f"{prefix}{name}".upper() for prefix, group in models.items() for model in group for name in model.model_fields
+    }
+    named = set(re.findall(r"KESSAI_[A-Z_]*[A-Z]", (ROOT / page).read_text("utf-8")))
+    assert named <= known
+
+
+def test_every_part_of_the_page_that_is_linked_to_is_there() -> None:
+    heads = {
+        re.sub(r"[^a-z0-9 -]", "", head.lower()).replace(" ", "-")
+        for head in re.findall(r"^#+ (.+)$", PAGE, re.MULTILINE)
+    }
+    assert set(re.findall(r"\]\(#([^)]+)\)", PAGE)) <= heads
