@@ -13,22 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
-import psycopg
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from shared_contracts.tools import TOOLS
-from tool_server.dispatch import Dispatcher
 from tool_server.errors import ToolServerError
-from tool_server.load import SeedError, load, read_seed
-from tool_server.serve import run_server
-from tool_server.settings import OwnerSettings, Settings
-from tool_server.settings import load as settings_of
-from tool_server.store import switches
-from tool_server.store.migrate import migrate as bring_up
 
-BAD_INPUT, NOT_READY = 2, 15
+NOT_READY = 15
 _EXITS = "Exit codes: 0 done · 2 bad input · 15 not ready (settings, keys, port, database, schema)"
 
 app = typer.Typer(
@@ -38,10 +27,15 @@ app = typer.Typer(
 tools = typer.Typer(help="The tools that this server offers.", no_args_is_help=True)
 app.add_typer(tools, name="tools")
 
+
+def _names() -> list[str]:
+    from shared_contracts.tools import TOOLS
+
+    return list(TOOLS)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for programs instead of text for people.")]
-ToolName = Annotated[
-    str, typer.Argument(help="The tool's name, as `tools list` writes it.", autocompletion=lambda: list(TOOLS))
-]
+ToolName = Annotated[str, typer.Argument(help="The tool's name, as `tools list` writes it.", autocompletion=_names)]
 
 
 @app.command(epilog=_EXITS)
@@ -50,6 +44,11 @@ def serve() -> None:
 
     Settings come from KESSAI_TOOLS_* variables. `/readyz` tells whether calls can be served.
     """
+    from tool_server.dispatch import Dispatcher
+    from tool_server.serve import run_server
+    from tool_server.settings import Settings
+    from tool_server.settings import load as settings_of
+
     settings = settings_of(Settings)
     run_server(settings, Dispatcher(settings))
 
@@ -60,6 +59,10 @@ def migrate(as_json: Json = False) -> None:
 
     Needs KESSAI_TOOLS_MIGRATE_DSN (the owner). KESSAI_TOOLS_ROLE_PASSWORDS names a directory with one file per role.
     """
+    from tool_server.settings import OwnerSettings
+    from tool_server.settings import load as settings_of
+    from tool_server.store.migrate import migrate as bring_up
+
     owner = settings_of(OwnerSettings)
     done = asyncio.run(bring_up(owner.migrate_dsn.get_secret_value(), owner.role_passwords))
     if as_json:
@@ -80,8 +83,9 @@ def load_file(
     as_json: Json = False,
 ) -> None:
     """Load orders, rules and recipients: all of the file or nothing. The same file again changes nothing."""
-    owner = settings_of(OwnerSettings)
-    done = asyncio.run(load(owner.migrate_dsn.get_secret_value(), read_seed(file)))
+    from tool_server.load import load, read_seed
+
+    done = asyncio.run(load(_owner_dsn(), read_seed(file)))
     if as_json:
         _write_json(asdict(done))
         return
@@ -121,8 +125,10 @@ def revoke(
 @tools.command("list", epilog=_EXITS)
 def list_tools(as_json: Json = False) -> None:
     """List the tools, and which of them an operator has removed."""
-    switched = asyncio.run(switches.switched(settings_of(OwnerSettings).migrate_dsn.get_secret_value()))
-    rows = [_tool_row(name, switched.get(name)) for name in TOOLS]
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = _tool_rows()
     if as_json:
         _write_json(rows)
         return
@@ -137,41 +143,69 @@ def main() -> None:
     """Run the command line; what a user can mend is told on stderr."""
     try:
         app()
-    except SeedError as error:
-        _end(BAD_INPUT, str(error))
     except ToolServerError as error:
-        _end(NOT_READY, str(error))
-    except psycopg.errors.InsufficientPrivilege as error:
-        _end(NOT_READY, f"{error.diag.message_primary}; KESSAI_TOOLS_MIGRATE_DSN must name the owner of the database")
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-        _end(NOT_READY, "the database has no schema of ours yet; run `kessai-tools migrate`")
-    except psycopg.OperationalError as error:
-        _end(NOT_READY, f"the database does not answer: {str(error).strip()}")
-    except psycopg.ProgrammingError:  # its text quotes the string, which may hold a password
-        _end(NOT_READY, "KESSAI_TOOLS_MIGRATE_DSN is no connection string of PostgreSQL")
+        _end(error.exit_code, str(error))
+    except Exception as error:
+        message = _fault_of_database(error)
+        if message is None:
+            raise
+        _end(NOT_READY, message)
+
+
+def _fault_of_database(error: Exception) -> str | None:
+    """Give the sentence for what a database or its address does; None for anything else, which is a bug."""
+    import psycopg
+
+    match error:
+        case psycopg.errors.InsufficientPrivilege():
+            return f"{error.diag.message_primary}; KESSAI_TOOLS_MIGRATE_DSN must name the owner of the database"
+        case psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName():
+            return "the database has no schema of ours yet; run `kessai-tools migrate`"
+        case psycopg.OperationalError():
+            return f"the database does not answer: {str(error).strip()}"
+        case psycopg.ProgrammingError(sqlstate=None):  # its text quotes the string, which may hold a password
+            return "KESSAI_TOOLS_MIGRATE_DSN is no connection string of PostgreSQL"
+        case _:
+            return None
+
+
+def _owner_dsn() -> str:
+    from tool_server.settings import OwnerSettings
+    from tool_server.settings import load as settings_of
+
+    return settings_of(OwnerSettings).migrate_dsn.get_secret_value()
 
 
 def _revoke(kind: Literal["kid", "jti"], value: str) -> None:
-    dsn = settings_of(OwnerSettings).migrate_dsn.get_secret_value()
-    asyncio.run(switches.revoke(dsn, kind, value, getpass.getuser()))
+    from tool_server.store.switches import revoke as refuse_from_now_on
+
+    asyncio.run(refuse_from_now_on(_owner_dsn(), kind, value, getpass.getuser()))
     typer.echo(f"revoked {kind} {value}")
 
 
 def _switch(name: str, *, enabled: bool) -> None:
-    if name not in TOOLS:
+    from tool_server.store.switches import switch_tool
+
+    if name not in _names():
         raise typer.BadParameter(f"there is no tool {name!r}; `kessai-tools tools list` names them")
-    dsn = settings_of(OwnerSettings).migrate_dsn.get_secret_value()
-    asyncio.run(switches.switch_tool(dsn, name, getpass.getuser(), enabled=enabled))
+    asyncio.run(switch_tool(_owner_dsn(), name, getpass.getuser(), enabled=enabled))
     typer.echo(f"{name} is {'enabled' if enabled else 'removed'}")
 
 
-def _tool_row(name: str, switch: switches.Switched | None) -> dict[str, Any]:
-    tool = TOOLS[name]
-    return {
-        "name": name, "version": tool.version, "scope": tool.scope.value, "risk": tool.risk.value, "owner": tool.owner,
-        "enabled": switch is None or switch.enabled, "switched_by": None if switch is None else switch.actor,
-        "switched_at": None if switch is None else switch.at.isoformat(timespec="seconds"),
-    }  # fmt: skip
+def _tool_rows() -> list[dict[str, Any]]:
+    from shared_contracts.tools import TOOLS
+    from tool_server.store.switches import switched
+
+    newest = asyncio.run(switched(_owner_dsn()))
+    return [
+        {
+            "name": tool.name, "version": tool.version, "scope": tool.scope.value, "risk": tool.risk.value,
+            "owner": tool.owner, "enabled": tool.name not in newest or newest[tool.name].enabled,
+            "switched_by": newest[tool.name].actor if tool.name in newest else None,
+            "switched_at": newest[tool.name].at.isoformat(timespec="seconds") if tool.name in newest else None,
+        }
+        for tool in TOOLS.values()
+    ]  # fmt: skip
 
 
 def _write_json(value: Any) -> None:

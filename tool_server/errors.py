@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 class ToolServerError(Exception):
-    """The tool server cannot do what was asked."""
+    """The tool server cannot do what was asked. `exit_code` is the command line's: 15 not ready, 2 bad input."""
+
+    exit_code = 15
 
 
 class SettingsError(ToolServerError):

@@ -31,6 +31,8 @@ _SHOWN_MAX = 20  # problems; more would hide the first
 class SeedError(ToolServerError):
     """The file cannot be loaded; `problems` says where and why."""
 
+    exit_code = 2
+
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         shown = [str(problem) for problem in self.problems[:_SHOWN_MAX]]

@@ -1,0 +1,197 @@
+"""`kessai-tools`: help that teaches, exit codes that hold, and no traceback for anybody's mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from shared_contracts.tools import TOOLS
+from tests.support.tool_orders import line, order, seed
+from tests.support.tool_shop import Shop, open_shop
+from tool_server import cli
+from tool_server.store.migrate import NEWEST
+
+COMMANDS = [["serve"], ["migrate"], ["load"], ["disable"], ["enable"], ["revoke"], ["tools"], ["tools", "list"]]
+
+
+class Run:
+    """Runs the command line in this process, with the owner's settings."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capsys, self._monkeypatch = capsys, monkeypatch
+        for name in [name for name in os.environ if name.startswith("KESSAI_TOOLS_")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("COLUMNS", "200")
+        self.out, self.err = "", ""
+
+    def settings(self, **values: object) -> None:
+        for name, value in values.items():
+            self._monkeypatch.setenv(f"KESSAI_TOOLS_{name.upper()}", str(value))
+
+    def __call__(self, *arguments: str) -> int:
+        self._monkeypatch.setattr(sys, "argv", ["kessai-tools", *arguments])
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        self.out, self.err = self._capsys.readouterr()
+        assert "Traceback" not in self.out + self.err
+        return int(ended.value.code or 0)
+
+    def json(self, *arguments: str) -> Any:
+        assert self(*arguments, "--json") == 0
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(capsys, monkeypatch)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, run: Run) -> Shop:
+    shop = open_shop(tmp_path, order("A-1"))
+    run.settings(migrate_dsn=shop.database.owner, role_passwords=shop.database.passwords)
+    return shop
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(run: Run, command: list[str]) -> None:
+    assert run(*command, "--help") == 0
+    assert len(run.out) > 200
+    if command != ["tools"]:
+        assert "Exit codes: 0 done · 2 bad input · 15 not ready" in run.out
+
+
+def test_without_a_command_the_help_is_shown(run: Run) -> None:
+    assert run() == 2
+    assert all(command[0] in run.out + run.err for command in COMMANDS)
+
+
+def test_migrating_tells_what_it_did(shop: Shop, run: Run) -> None:
+    assert run("migrate") == 0
+    assert run.out == f"schema {NEWEST}, 0 migrations applied\n"
+    assert run.json("migrate")["version"] == NEWEST
+
+
+def test_loading_tells_what_changed(shop: Shop, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "seed.json"
+    file.write_text(seed(order("A-1"), order("A-2")).model_dump_json())
+    assert run.json("load", str(file)) == {
+        "policies": 0, "orders_new": 1, "orders_updated": 0, "orders_unchanged": 1, "returns": 0, "recipients": 0,
+    }  # fmt: skip
+    assert run("load", str(file)) == 0
+    assert run.out.startswith("orders: 0 new, 0 updated, 2 unchanged")
+
+
+def test_a_tool_is_removed_and_given_back_by_name(shop: Shop, run: Run) -> None:
+    assert run("disable", "create_return") == 0
+    listed = {row["name"]: row for row in run.json("tools", "list")}
+    assert list(listed) == list(TOOLS)
+    assert (listed["create_return"]["enabled"], listed["get_order"]["enabled"]) == (False, True)
+    assert listed["create_return"]["switched_by"]
+    assert run("tools", "list") == 0
+    assert "removed by" in run.out
+    assert run("enable", "create_return") == 0
+    assert all(row["enabled"] for row in run.json("tools", "list"))
+    assert shop.one("SELECT count(*) FROM calls.tool_switch") == 2
+
+
+def test_a_key_and_a_token_are_revoked_for_good(shop: Shop, run: Run) -> None:
+    assert run("revoke", "--kid", "k-1") == 0
+    assert run("revoke", "--kid", "k-1") == 0
+    assert run("revoke", "--jti", "j-1") == 0
+    assert shop.rows("SELECT kind, value FROM calls.revocation ORDER BY kind") == [("jti", "j-1"), ("kid", "k-1")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["disable", "nope"], "there is no tool 'nope'"),
+        (["disable"], "Missing argument"),
+        (["revoke"], "name one of --kid and --jti"),
+        (["revoke", "--kid", "a", "--jti", "b"], "name one of --kid and --jti"),
+        (["load", "/nowhere/seed.json"], "/nowhere/seed.json: cannot be read: No such file or directory"),
+        (["load", "/"], "cannot be read: Is a directory"),
+        (["fly"], "No such command 'fly'"),
+        (["migrate", "--force"], "No such option"),
+    ],
+)
+def test_bad_input_ends_with_2_and_says_what_to_mend(shop: Shop, run: Run, arguments: list[str], told: str) -> None:
+    assert run(*arguments) == 2
+    assert told in run.err
+
+
+def test_a_seed_file_with_mistakes_ends_with_2_and_names_their_places(shop: Shop, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "seed.json"
+    data = json.loads(seed(order("B-1")).model_dump_json())
+    data["orders"] = [order("B-1", line(delivered_quantity=2)), order("B-2", discount=10**6, captured=0)]
+    file.write_text(json.dumps(data))
+    assert run("load", str(file)) == 2
+    assert "orders[0].lines[0].delivered_quantity" in run.err
+    assert "orders[1].discount" in run.err
+    assert shop.one("SELECT count(*) FROM orders.orders") == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, "KESSAI_TOOLS_MIGRATE_DSN: Field required"),
+        ({"migrate_dsn": "host=127.0.0.1 port=1 dbname=x"}, "the database does not answer"),
+        ({"migrate_dsn": "postgres//me:hunter2@host"}, "KESSAI_TOOLS_MIGRATE_DSN is no connection string"),
+        (
+            {"migrate_dsn": "host=127.0.0.1", "migrate_dsm": "typo"},
+            "KESSAI_TOOLS_MIGRATE_DSM: no setting has this name",
+        ),
+    ],
+)
+def test_what_is_not_ready_ends_with_15_and_names_the_setting(run: Run, settings: dict[str, str], told: str) -> None:
+    run.settings(**settings)
+    for command in (["migrate"], ["disable", "create_return"], ["tools", "list"]):
+        assert run(*command) == 15
+        assert told in run.err
+        assert "hunter2" not in run.err
+
+
+def test_a_newer_database_ends_with_15(shop: Shop, run: Run) -> None:
+    shop.rows("INSERT INTO schema_version (version, name, sha256) VALUES (%s, 'later', 'x')", NEWEST + 1)
+    try:
+        assert run("migrate") == 15
+    finally:
+        shop.rows("DELETE FROM schema_version WHERE version = %s", NEWEST + 1)
+    assert f"the database has schema {NEWEST + 1}, this release knows {NEWEST}" in run.err
+
+
+def test_a_role_that_is_not_the_owner_is_told_so(shop: Shop, run: Run) -> None:
+    run.settings(migrate_dsn=shop.database.dsn("tools_orders"))
+    assert run("disable", "create_return") == 15
+    assert "must name the owner of the database" in run.err
+
+
+def test_a_database_before_its_first_migration_is_told_to_be_migrated(shop: Shop, run: Run) -> None:
+    with psycopg.connect(shop.database.admin) as admin:
+        name = admin.execute("SELECT current_database()").fetchone()
+    run.settings(migrate_dsn=shop.database.admin.replace(str(name[0] if name else ""), "postgres"))
+    assert run("tools", "list") == 15
+    assert "run `kessai-tools migrate`" in run.err
+
+
+def test_serving_without_settings_ends_with_15_and_names_them_all(run: Run) -> None:
+    assert run("serve") == 15
+    assert all(f"KESSAI_TOOLS_{name}" in run.err for name in ("RESOURCE", "ISSUERS_FILE", "ORDERS_DSN", "NOTICES_DSN"))
+
+
+def test_the_shell_completes_the_names_of_tools() -> None:
+    environment = {**os.environ, "_KESSAI_TOOLS_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
+    program = "import sys; sys.argv[0] = 'kessai-tools'; from tool_server.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment | {"COMP_WORDS": "kessai-tools disable send_"},
+        capture_output=True, text=True, timeout=60, check=False, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert set(done.stdout.split()) == {"send_return_notice", "send_correction_notice"}

@@ -1,0 +1,74 @@
+"""Every named statement of the tool server is one that its role may run on the migrated schema, and is used."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import tool_server
+from tests.support.tool_shop import tool_database
+from tool_server.store.queries import queries
+
+PACKAGE = Path(tool_server.__file__).parent
+STORE = PACKAGE / "store"
+ROLE = {
+    "calls": "tools_returns",
+    "orders": "tools_orders",
+    "policies": "tools_policies",
+    "returns": "tools_returns",
+    "notices": "tools_notices",
+    "seed": "tools_owner",
+    "switches": "tools_owner",
+}
+NAMED = [(concept.stem, name) for concept in sorted(STORE.glob("*.sql")) for name in queries(concept.stem)]
+# Rows of orders, returns and notices are only ever reached through these.
+BOUND = ("%(tenant)s", "%(customer)s", "%(order)s")
+
+
+def numbered(statement: str) -> str:
+    """The statement with `$n` for its parameters, as PREPARE wants it."""
+    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", statement)))
+    for at, name in enumerate(names, start=1):
+        statement = statement.replace(f"%({name})s", f"${at}")
+    return statement.replace("%%", "%")
+
+
+@pytest.mark.parametrize(("concept", "name"), NAMED)
+def test_every_statement_is_prepared_by_the_role_that_runs_it(concept: str, name: str) -> None:
+    database = tool_database()
+    dsn = database.owner if ROLE[concept] == "tools_owner" else database.dsn(ROLE[concept])
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"PREPARE checked AS {numbered(queries(concept)[name])}")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("concept", "name"), NAMED)
+def test_every_statement_is_used(concept: str, name: str) -> None:
+    code = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    assert re.search(rf'"{name}"', code), f"{concept}.{name} is run by nobody"
+
+
+def test_every_file_of_statements_is_known_here() -> None:
+    assert {concept for concept, _ in NAMED} == set(ROLE)
+
+
+@pytest.mark.parametrize("concept", ["orders", "policies", "returns", "notices"])
+def test_every_statement_over_a_customers_data_is_bounded_by_tenant_and_customer(concept: str) -> None:
+    """A statement either names all bounds, or hands the whole call to a function that does."""
+    for name, statement in queries(concept).items():
+        over_data = re.search(
+            r"\b(FROM|JOIN) (orders\.|returns\.records|notices\.returns_to_tell)|policies\.facts", statement
+        )
+        if over_data:
+            assert all(bound in statement for bound in BOUND), name
+        else:
+            assert "%(call)s" in statement or "%(tenant)s" in statement or name == "due", name
+
+
+def test_a_store_module_is_the_only_reader_of_sql_files() -> None:
+    readers = [path for path in PACKAGE.rglob("*.py") if ".sql" in path.read_text() and path.parent != STORE]
+    assert readers == []
+    loader = (STORE / "queries.py").read_text().splitlines()
+    assert len(loader) <= 25
