@@ -73,6 +73,7 @@ def test_a_database_that_is_away_is_told_as_nothing_executed_and_comes_back_by_i
                 code_of(await ask(tools, "create_return", {**ORDER, **RETURN}, key="K")),
                 code_of(await ask(tools, "send_return_notice", {**ORDER, "return_id": "R-1"}, key="N")),
             ]
+            assert code_of(await ask(tools, "get_order", {})) == "invalid_arguments"  # refused, logged or not
             reason = await tools.ready()
             away.open()
             await _until_ready(tools)

@@ -1,0 +1,76 @@
+"""A fault of our own is an answer with a code and a row in the log, and no detail of it reaches the caller."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from shared_contracts.errors import ERRORS
+from tests.support.tool_orders import order
+from tests.support.tool_prepared import ORDER, RETURN, effects_of
+from tests.support.tool_shop import Shop, ask, code_of, given, open_shop, until
+from tool_server.call import Answer
+from tool_server.dispatch import Dispatcher
+from tool_server.errors import SettingsError
+from tool_server.settings import Settings
+
+LOG = "SELECT tool, outcome FROM calls.log ORDER BY seq"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return open_shop(tmp_path, order("A-1"))
+
+
+def test_a_result_outside_of_its_schema_does_not_leave_and_is_logged(shop: Shop) -> None:
+    shop.rows("UPDATE orders.lines SET name = ''")
+
+    async def scene(tools: Dispatcher) -> Answer:
+        return await ask(tools, "get_order", ORDER)
+
+    assert code_of(shop.run(scene)) == "bad_output"
+    assert shop.rows(LOG) == [("get_order", "ok"), ("get_order", "bad_output")]
+
+
+@pytest.mark.parametrize(("name", "more"), [("check_return_policy", {}), ("create_return", {"key": "K"})])
+def test_a_bug_in_a_handler_is_told_by_its_code_alone(shop: Shop, name: str, more: dict[str, str]) -> None:
+    shop.rows("UPDATE policies.versions SET zone = 'Nowhere/Secret'")
+
+    async def scene(tools: Dispatcher) -> Answer:
+        return await ask(tools, name, {**ORDER, **RETURN}, **more)
+
+    answer = shop.run(scene)
+    assert code_of(answer) == "internal_error"
+    assert "Secret" not in str(answer)
+    assert not ERRORS["internal_error"].outcome_known
+    assert shop.rows(LOG)[-1] == (name, "internal_error")
+    assert effects_of(shop, "K") == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"maildir": None}, "KESSAI_TOOLS_MAILDIR"),
+        ({"smtp_host": "mail.example"}, "KESSAI_TOOLS_MAIL_FROM"),
+        ({"smtp_host": "mail.example", "mail_from": "nobody"}, "KESSAI_TOOLS_MAIL_FROM"),
+        (
+            {"smtp_host": "m.example", "mail_from": "a@b.example", "smtp_password_file": Path("/nowhere")},
+            "KESSAI_TOOLS_SMTP_PASSWORD_FILE",
+        ),
+    ],
+)
+def test_a_server_that_could_send_nothing_does_not_start(shop: Shop, changes: dict[str, object], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        Dispatcher(Settings(**{**dict(shop.settings), **changes}))
+
+
+def test_closing_waits_for_the_calls_in_hand(shop: Shop) -> None:
+    async def scene() -> Answer:
+        async with Dispatcher(shop.settings) as tools:
+            call = asyncio.create_task(ask(tools, "create_return", {**ORDER, **RETURN}, key="K"))
+            await until(lambda: len(tools._working) == 1)
+        return await call
+
+    assert given(asyncio.run(scene()))["status"] == "created"
