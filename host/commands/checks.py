@@ -37,7 +37,9 @@ async def doctor(*, as_json: bool) -> Exit:
     findings = [finding async for finding in _findings()]
     view = Checks(
         well=all(finding.well for finding in findings),
-        checks=tuple(CheckView(check=f.check, well=f.well, detail=f.detail, mend=f.mend) for f in findings),
+        checks=tuple(
+            CheckView(check=f.check, well=f.well, detail=" ".join(f.detail.split()), mend=f.mend) for f in findings
+        ),
     )
     if as_json:
         write_json(dump(view))
@@ -51,7 +53,7 @@ def _show(view: Checks) -> None:
     for one in view.checks:
         to.print(Text("ok    ", style="green") if one.well else Text("FAIL  ", style="red"), end="")
         mend = "" if one.well else f"; {one.mend}"
-        to.print(f"{one.check}: {plain(one.detail)}{mend}", soft_wrap=True)
+        to.print(plain(f"{one.check}: {one.detail}{mend}"), soft_wrap=True)
 
 
 async def _findings() -> AsyncIterator[Finding]:
@@ -148,4 +150,4 @@ async def _tool_server(settings: Settings, found: Links) -> Finding:
             names = ", ".join(sorted(opened.listing.available))
             return Finding("tool server", True, f"{found.server_url} takes our tokens and offers {names}", "")
     except (NotReadyError, StackError, SigningKeyError) as error:
-        return Finding("tool server", False, str(error).replace("\n", " "), "mend what it names")
+        return Finding("tool server", False, str(error), "mend what it names")

@@ -35,6 +35,8 @@ from shared_contracts.base import dump
 if TYPE_CHECKING:
     from host.wiring import Driver
 
+MEND = "Nothing was started. examples/returns/ has good cases, shared_contracts/schemas/case.returns.json their schema."
+
 
 @dataclass(frozen=True, slots=True)
 class Submission:
@@ -66,7 +68,10 @@ def prepare(argument: str, principal: str, as_of: str | None) -> Submission | Co
                 Exit.BAD_INPUT, "--as-of belongs to a new case", "A workflow keeps the time it began with."
             )
         return Continuation(argument)
-    workflow, case = read_case(read_document(_bytes(argument)), CURRENT)
+    try:
+        workflow, case = read_case(read_document(_bytes(argument)), CURRENT)
+    except CaseError as error:
+        raise CommandError(Exit.BAD_INPUT, f"{argument}: {error}", MEND) from error
     return Submission(workflow, case, principal, None if as_of is None else moment(as_of))
 
 
@@ -79,9 +84,9 @@ def _bytes(argument: str) -> bytes:
             with Path(argument).open("rb") as file:
                 raw = file.read(CASE_BYTES_MAX + 1)
     except OSError as error:
-        raise CaseError(f"the case {argument} cannot be read: {error.strerror}") from error
+        raise CaseError(f"the case cannot be read: {error.strerror}") from error
     if len(raw) > CASE_BYTES_MAX:
-        raise CaseError(f"the case {argument} has more than {CASE_BYTES_MAX} bytes; no case is that long")
+        raise CaseError(f"the case has more than {CASE_BYTES_MAX} bytes; no case is that long")
     return raw
 
 

@@ -1,0 +1,59 @@
+# What a developer types. It needs Python 3.11 or newer and make, nothing else.
+#
+#   make run     one return on this machine's own stack, from nothing to a sent notice
+#   make test    everything that is tested
+#   make check   what takes seconds: format, lint, types, import rules, unit tests
+
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+RUN_HOME := $(CURDIR)/.home/run
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
+# more arguments for pytest, such as -k WORDS or --retail FILE
+TEST_OPTIONS ?=
+CASE ?= examples/returns/normal.json
+
+.PHONY: venv run test check lock bench crash soak clean
+
+venv: $(INSTALLED)
+
+$(INSTALLED): requirements.lock requirements-dev.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(PIP) install --quiet --require-hashes -r requirements.lock -r requirements-dev.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(INSTALLED)
+	@KESSAI_HOME="$(RUN_HOME)" $(BIN)/kessai empty --yes
+	@KESSAI_HOME="$(RUN_HOME)" $(BIN)/kessai run $(CASE)
+
+test: $(INSTALLED)
+	$(BIN)/pytest -n 2 --dist loadgroup $(TEST_OPTIONS)
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest --quiet tests/unit
+
+# hashes of every published file, so that one lock serves every platform; no address in it
+lock: $(INSTALLED)
+	$(COMPILE) --output-file requirements.lock pyproject.toml
+	$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
+
+bench: $(INSTALLED)
+	$(BIN)/python -m tests.bench.run
+
+crash: $(INSTALLED)
+	$(BIN)/python -m tests.bench.crash
+
+soak: $(INSTALLED)
+	$(BIN)/python -m tests.bench.soak
+
+clean: $(INSTALLED)
+	@for home in .home/*/; do [ ! -d "$$home" ] || KESSAI_HOME="$(CURDIR)/$$home" $(BIN)/kessai empty --yes; done
