@@ -231,6 +231,19 @@ def test_every_job_may_be_run_again(machine: Machine) -> None:
         machine.run_job(job)
 
 
+def test_the_owners_acts_run_in_the_migrations_container(machine: Machine) -> None:
+    def act(*words: str) -> str:
+        done = machine.finish("migrate-tools", ["kessai-tools", *words])
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    act("disable", "cancel_return")
+    tools = {tool["name"]: tool["enabled"] for tool in json.loads(act("tools", "list", "--json"))}
+    assert [name for name, enabled in tools.items() if not enabled] == ["cancel_return"]
+    act("enable", "cancel_return")
+    act("revoke", "--kid", "a-key-that-signed-nothing")
+
+
 def test_a_program_that_lacks_its_secret_is_not_started(machine: Machine) -> None:
     empty = machine.root / "nothing"
     empty.mkdir(exist_ok=True)

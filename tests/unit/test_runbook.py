@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 
@@ -14,8 +15,8 @@ from host.runbook_texts import AUTHORIZATION, STACK
 from host.runbook_texts import HANDOVER as HANDOVER_TEXTS
 from host.stack.errors import StackProblem
 from shared_contracts.errors import ERRORS
-from tests.support.compose import ROOT
-from tests.support.pages import commands, complaint, mentions
+from tests.support.compose import ROOT, SERVICES
+from tests.support.pages import blocks, commands, complaint, mentions
 from tool_server import settings as tools_settings
 
 PAGE = FILE.read_text("utf-8")
@@ -70,6 +71,17 @@ def test_every_setting_that_is_named_is_one_that_a_program_reads(page: str) -> N
     }
     named = set(re.findall(r"KESSAI_[A-Z_]*[A-Z]", (ROOT / page).read_text("utf-8")))
     assert named <= known
+
+
+def test_every_service_that_is_named_is_one_of_compose_yaml() -> None:
+    lines = [line for block in blocks(PAGE, "sh") for line in block.splitlines() if line.startswith("docker compose")]
+    named = []
+    for line in lines:
+        words = [word for word in shlex.split(line, comments=True)[2:] if not word.startswith("-")]
+        words = words[2:] if "--profile demo" in line else words
+        named += [word for verb, *rest in (words,) for word in rest[:1] if verb in {"exec", "run", "restart"}]
+    assert len(named) >= 4
+    assert set(named) <= set(SERVICES)
 
 
 def test_every_part_of_the_page_that_is_linked_to_is_there() -> None:
