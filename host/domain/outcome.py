@@ -24,7 +24,10 @@ _WIRE_CODES = frozenset(ERRORS) - _NEVER_FROM_THE_WIRE
 
 @dataclass(frozen=True, slots=True)
 class CallError:
-    """Why a call has no result. `maybe_executed` is about effects: a read has none."""
+    """Why a call has no result. `maybe_executed` is about effects: a read has none.
+
+    `cut_off` tells that the tool server's process died under the request, as our own seen facts show.
+    """
 
     code: str
     category: Category
@@ -33,6 +36,12 @@ class CallError:
     maybe_executed: bool
     retry_after_seconds: float | None
     details: dict[str, Any]
+    cut_off: bool = False
+
+    @property
+    def outcome(self) -> str:
+        """Name what an attempt that ended so is closed with."""
+        return "cut_off" if self.cut_off else self.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +91,13 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The request may have left, and the connection or its session ended before the answer was whole."""
+    """The request may have left, and the connection or its session ended before the answer was whole.
+
+    `server_died`: right afterwards nobody listened at the server's address any more.
+    """
 
     why: str
+    server_died: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +168,11 @@ def classify(seen: Seen, *, writes: bool) -> Outcome:
     row = ERRORS[code if writes else _OF_A_READ.get(code, code)]
     unknown = writes and not row.outcome_known
     details = _details(seen) if row.code == code else {"code": code, **_details(seen)}
+    died = isinstance(seen, Lost) and seen.server_died
     error = CallError(
-        row.code, row.category, _message(seen, code), row.retryable, unknown, _retry_after(seen, row.category), details
-    )
+        row.code, row.category, _message(seen, code), row.retryable, unknown, _retry_after(seen, row.category), details,
+        died,
+    )  # fmt: skip
     return Unknown(error) if unknown else Rejected(error)
 
 

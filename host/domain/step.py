@@ -157,6 +157,7 @@ class Step:
         call = self._in_hand()
         self._update_call(execution=Execution.RUNNING, stamps=("authorized", "started"))
         self.open_attempt("call", tool.name, jti)
+        self._writes["active_limit_ms"] = int(self.workflow.limits.active_seconds * 1000)
         if tool.writes:
             self._open_effect(call, tool, decision_n)
         self.go(DISPATCHED)

@@ -27,7 +27,7 @@ from host.engine.settle import CUT_OFF, EXPIRED, answered, in_doubt, rejected, r
 from host.engine.verify import read_arguments, verified
 from host.engine.wait import Wait, halted
 from host.store import ledger
-from host.store.errors import StaleWorkflowError, StoppedError, UnsettledElsewhereError
+from host.store.errors import OutOfTimeError, StaleWorkflowError, StoppedError, UnsettledElsewhereError
 from shared_contracts.contract import Tool
 from shared_contracts.errors import Category
 
@@ -102,19 +102,22 @@ class _Driver:
         return self.open_step
 
     async def _commit(self, step: Step, wait: Wait | None) -> Wait | None:
-        """Write the step; where a stop or another's doubt forbids its intent, write what is true without it."""
+        """Write the step; where a stop, the clock or another's doubt forbids its call, write what is true without."""
         try:
             await self._write(step, wait)
-        except (StoppedError, UnsettledElsewhereError) as error:
+        except (StoppedError, OutOfTimeError, UnsettledElsewhereError) as error:
             instead = step.before_dispatch
             if instead is None:
                 raise
-            if isinstance(error, StoppedError):
-                call = instead.state.proposal
-                wait = halted(reads=call is not None and not self.parts.registry[call.tool].writes)
-            else:
-                review(instead, "unknown_effect", "unsettled_elsewhere")
-                wait = Wait("ended", None)
+            wait = Wait("ended", None)
+            match error:
+                case StoppedError():
+                    call = instead.state.proposal
+                    wait = halted(reads=call is not None and not self.parts.registry[call.tool].writes)
+                case OutOfTimeError():
+                    review(instead, "limit", "limit")
+                case UnsettledElsewhereError():
+                    review(instead, "unknown_effect", "unsettled_elsewhere")
             await self._write(instead, wait)
         return wait
 

@@ -34,8 +34,8 @@ def looked_up(parts: Parts, step: Step, tool: Tool, outcome: Outcome, *, retry_a
                 return _found(parts, step, tool, record)
             return _not_found(parts, step, tool, result["closed_through"], retry_allowed=retry_allowed)
         case Rejected(error) | Unknown(error):
-            step.close_attempt(error.code, error)
-            return _look_again(parts, step, error.code)
+            step.close_attempt(error.outcome, error)
+            return _look_again(parts, step, error.outcome)
 
 
 def _found(parts: Parts, step: Step, tool: Tool, record: Mapping[str, Any]) -> Wait | None:

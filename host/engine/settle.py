@@ -110,7 +110,7 @@ def _active_here(step: Step) -> float:
 
 def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allowed: bool) -> Wait | None:
     """Record a refusal: nothing happened. By class: again, an observation, or a person."""
-    step.close_attempt(error.code, error)
+    step.close_attempt(error.outcome, error)
     if _transient(tool, error):
         return retry(parts, step, tool, error, retry_allowed=retry_allowed)
     if error.category is Category.AUTHORIZATION and error.code.startswith("token_for_other"):
@@ -166,7 +166,9 @@ def retry(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allow
     """Wait and try again, where every bound allows it."""
     if tool.writes:
         step.close_effect("absent")
-    reason = retry_forbidden(step, tool, error.code, retry_allowed=retry_allowed)
+    if error.cut_off:
+        step.recovered()
+    reason = retry_forbidden(step, tool, error.outcome, retry_allowed=retry_allowed)
     if reason is not None:
         step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
         step.go(ANSWERED, error.code)
@@ -193,7 +195,7 @@ def retry_forbidden(step: Step, tool: Tool, code: str, *, retry_allowed: bool) -
     """Name the bound that forbids another send, or None. A send that never left has the bound of recoveries."""
     state, limits, call = step.state, step.workflow.limits, step.state.proposal
     if code in NOT_COUNTED:
-        if code == "unreachable":  # a crash was counted when its driver took over
+        if code == "unreachable":  # a crash was counted when it was found
             step.recovered()
         if step.state.control.recoveries > limits.recoveries:
             return "recoveries_exhausted"
@@ -207,7 +209,9 @@ def retry_forbidden(step: Step, tool: Tool, code: str, *, retry_allowed: bool) -
 
 def in_doubt(step: Step, tool: Tool, error: CallError) -> None:
     """Record `unknown` first; the look-up that follows is committed with it."""
-    step.close_attempt(error.code, error)
+    step.close_attempt(error.outcome, error)
+    if error.cut_off:
+        step.recovered()
     step.settle_call(Execution.UNKNOWN, error=error)
     if tool.reconcile_with:
         step.open_attempt("reconciliation", tool.reconcile_with, new_jti())

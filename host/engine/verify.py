@@ -78,7 +78,7 @@ def verified(parts: Parts, step: Step, tool: Tool, read: Tool, outcome: Outcome)
                 return review(step, "unknown_effect", "unverified_effect")
             return judge(step, tool, call, record)
         case Rejected(error) | Unknown(error):
-            step.close_attempt(error.code, error)
+            step.close_attempt(error.outcome, error)
             return _again(parts, step, error)
 
 
@@ -102,7 +102,7 @@ def _again(parts: Parts, step: Step, error: CallError) -> Wait | None:
     """Wait for another read-back within its own bound; beyond it the effect stays unverified."""
     call, limits = step.state.proposal, step.workflow.limits
     reads = 0 if call is None else call.engine_reads("verification")
-    if error.code in NOT_COUNTED:
+    if error.outcome in NOT_COUNTED:
         step.recovered()
     if reads >= limits.engine_reads_per_call or step.state.control.recoveries > limits.recoveries:
         review(step, "unknown_effect", "unverified_effect")

@@ -31,6 +31,10 @@ class UnsettledElsewhereError(StoreError):
     """Another workflow has an effect without outcome on the same units."""
 
 
+class OutOfTimeError(StoreError):
+    """The workflow's time at work is used up, by the database's clock."""
+
+
 class InvariantError(StoreError):
     """The write would have broken an invariant that the database holds: a bug of ours."""
 
@@ -38,6 +42,7 @@ class InvariantError(StoreError):
 _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS001": StoppedError,
     "KS002": UnsettledElsewhereError,
+    "KS003": OutOfTimeError,
     "KS010": InvariantError,
     "KS011": InvariantError,
     "KS012": InvariantError,

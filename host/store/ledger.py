@@ -72,7 +72,10 @@ async def stops(connection: AsyncConnection[Any]) -> Stops:
 async def commit_step(
     connection: AsyncConnection[Any], workflow_id: UUID, version: int, fence: int, step: dict[str, Any]
 ) -> Committed:
-    """Write one durable step. Raises StaleWorkflowError, StoppedError, UnsettledElsewhereError, InvariantError."""
+    """Write one durable step.
+
+    Raises StaleWorkflowError, StoppedError, OutOfTimeError, UnsettledElsewhereError, InvariantError.
+    """
     cursor = connection.cursor(row_factory=class_row(Committed))
     parameters = {"workflow_id": workflow_id, "version": version, "fence": fence, "step": Jsonb(step)}
     with refusals():

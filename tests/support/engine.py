@@ -1,18 +1,24 @@
-"""A real host database and an engine over it, with tools of the test's own."""
+"""A real host database and an engine over it, under the worker's own role, with tools of the test's own."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg import AsyncConnection
+import psycopg
+from psycopg import AsyncConnection, sql
 from psycopg_pool import AsyncConnectionPool
 
+from host.domain.control import ENDS
 from host.domain.principals import AuthorizationSet, Principal
 from host.domain.proposals import Planner
+from host.domain.state import State
 from host.engine.accept import Pins, accept, read_case
+from host.engine.drive import drive
 from host.engine.parts import Kind, Parts, Tools
 from host.planner.conformance import ConformancePlanner
 from host.store import ledger
@@ -20,7 +26,7 @@ from host.store.migrate import migrate
 from host.workflows.returns import RETURNS
 from shared_contracts.contract import Scope
 from shared_contracts.tools import TOOLS
-from tests.support.cluster import create_database, drop_database
+from tests.support.cluster import create_database, database_name, dsn_of
 
 KINDS = {RETURNS.kind: RETURNS}
 PINS = Pins(order_snapshot="2026-07-30T00:00:00+09:00", policy="policy-v12", authz="authz-v7")
@@ -39,19 +45,72 @@ CASE: dict[str, Any] = {
     "reason": "changed_mind",
     "message": "",
 }
+SCOPES = ["new_work", "updates", "reads"]
+ROLE, PASSWORD = "host_rt", "the-workers-own"
 _template: list[str] = []
+_free: list[str] = []
+_CLOCK = sql.SQL("CREATE OR REPLACE FUNCTION clock_now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT {} $$")
+_FILLED = (
+    "workflow", "checkpoint", "decision", "call", "attempt", "effect", "refusal", "audit", "outbox", "external_task",
+    "procrastinate_jobs", "procrastinate_events", "procrastinate_workers", "stop",
+)  # fmt: skip
 
 
 def host_database() -> str:
-    """Copy the migrated database; one migration per process."""
+    """Copy the migrated database, for the worker's role; one migration per process."""
     if not _template:
         dsn = create_database()
         migrate(dsn, (RETURNS,))
-        _template.append(dsn.rsplit("dbname=", 1)[-1].split()[0].rsplit("/", 1)[-1].split("?")[0])
-    return create_database(template=_template[0])
+        with psycopg.connect(dsn) as admin:
+            admin.execute(f"ALTER ROLE {ROLE} PASSWORD '{PASSWORD}'")
+        _template.append(database_name(dsn))
+    database = database_name(create_database(template=_template[0]))
+    with psycopg.connect(dsn_of(database)) as admin:
+        admin.execute(f"GRANT CONNECT ON DATABASE {database} TO {ROLE}")
+    return dsn_of(database, user=ROLE, password=PASSWORD)
 
 
-async def no_wake(_connection: AsyncConnection[Any], _workflow_id: UUID) -> None:
+def _empty(database: str) -> None:
+    """Make a database as it was when it was migrated: far faster than another copy."""
+    with psycopg.connect(dsn_of(database)) as admin:
+        admin.execute("SET session_replication_role = replica")  # histories are guarded against their owner too
+        for table in _FILLED:
+            admin.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+        admin.execute("INSERT INTO stop SELECT s, false, 'test', 'test', now() FROM unnest(%s::text[]) s", (SCOPES,))
+        admin.execute(_CLOCK.format(sql.SQL("clock_timestamp()")))
+
+
+def owners(engine_parts: Parts) -> psycopg.Connection[Any]:
+    """Connect to the engine's database as its owner, who may try anything."""
+    return psycopg.connect(dsn_of(database_name(engine_parts.pool.conninfo)), autocommit=True)
+
+
+def advance_clock(engine_parts: Parts, seconds: float) -> None:
+    """Let the database's one clock go on by so much more than the real one."""
+    with owners(engine_parts) as connection:
+        row = connection.execute("SELECT extract(epoch FROM clock_now() - clock_timestamp())::float8").fetchone()
+        ahead = seconds + (0.0 if row is None else float(row[0]))
+        connection.execute(_CLOCK.format(sql.SQL("clock_timestamp() + make_interval(secs => {})").format(ahead)))
+
+
+def engage(engine_parts: Parts, scope: str, *, engaged: bool = True) -> None:
+    """Engage or release a stop as an operator does: in a transaction that holds the stop's lock."""
+    with owners(engine_parts) as connection, connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(stop_lock_key())")
+        connection.execute("UPDATE stop SET engaged = %s, at = clock_now() WHERE scope = %s", (engaged, scope))
+
+
+def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test on an event loop of its own, for a bounded time."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 60))
+
+    return run
+
+
+async def no_wake(connection: AsyncConnection[Any], workflow_id: UUID) -> None:
     """Wake nobody: the test drives by itself."""
 
 
@@ -59,11 +118,14 @@ async def no_wake(_connection: AsyncConnection[Any], _workflow_id: UUID) -> None
 async def engine(
     tools: Tools, planner: Planner | None = None, *, lease_seconds: float = 15, principal: Principal = DESK
 ) -> AsyncIterator[Parts]:
-    """Give an engine on a database of its own."""
-    dsn = host_database()
-    async with AsyncConnectionPool(dsn, min_size=1, max_size=8, open=False, kwargs={"autocommit": True}) as pool:
-        yield await parts(pool, tools, planner, lease_seconds=lease_seconds, principal=principal)
-    drop_database(dsn)
+    """Give an engine on a database of its own, which the next test gets emptied."""
+    dsn = _free.pop() if _free else host_database()
+    try:
+        async with AsyncConnectionPool(dsn, min_size=1, max_size=8, open=False, kwargs={"autocommit": True}) as pool:
+            yield await parts(pool, tools, planner, lease_seconds=lease_seconds, principal=principal)
+    finally:
+        _empty(database_name(dsn))
+        _free.append(dsn)
 
 
 async def parts(
@@ -92,7 +154,23 @@ async def take(engine_parts: Parts, **changes: Any) -> UUID:
     return (await accept(engine_parts, kind, case, principal, PINS, None, no_wake)).workflow_id
 
 
-async def rows(engine_parts: Parts, query: str, **parameters: Any) -> list[tuple[Any, ...]]:
+async def rows(engine_parts: Parts, query: LiteralString, **parameters: Any) -> list[tuple[Any, ...]]:
     """Run a query of the test's own."""
     async with engine_parts.pool.connection() as connection:
         return await (await connection.execute(query, parameters)).fetchall()
+
+
+async def settle(engine_parts: Parts, workflow_id: UUID, *, most: int = 60) -> State:
+    """Drive to an end or to a wait for a person, and let the clock pass over every other wait."""
+    for _ in range(most):
+        state = await drive(engine_parts, workflow_id)
+        reason, due = (await rows(engine_parts, _WAIT, id=workflow_id))[0]
+        if state.control.control in ENDS or due is None or reason in {"approval", "stopped", "stopped_reads"}:
+            return state
+        advance_clock(engine_parts, max(0.0, due) + 0.001)
+    raise AssertionError(f"no rest after {most} drives: {state}")
+
+
+_WAIT: LiteralString = """
+SELECT wake_reason, extract(epoch FROM wake_at - clock_now())::float8 FROM workflow WHERE workflow_id = %(id)s
+"""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,17 +13,17 @@ from host.engine.parts import Request
 from shared_contracts.errors import ERRORS
 from shared_contracts.tools import TOOLS
 
-Answer = Callable[[Request], Outcome]
+Answer = Callable[[Request], Outcome | Awaitable[Outcome]]
 DELIVERED = datetime(2026, 7, 20, tzinfo=UTC)
 
 
-def failure(code: str, *, executed: bool = False) -> CallError:
+def failure(code: str, *, executed: bool = False, retry_after: float | None = None) -> CallError:
     row = ERRORS[code]
-    return CallError(code, row.category, row.meaning, row.retryable, executed, None, {})
+    return CallError(code, row.category, row.meaning, row.retryable, executed, retry_after, {})
 
 
-def rejected(code: str) -> Answer:
-    return lambda _request: Rejected(failure(code))
+def rejected(code: str, *, retry_after: float | None = None) -> Answer:
+    return lambda _request: Rejected(failure(code, retry_after=retry_after))
 
 
 def unknown(code: str = "timeout") -> Answer:
@@ -47,7 +47,7 @@ class FakeTools:
     names: frozenset[str] = frozenset(TOOLS)
     facts: dict[str, Any] = field(default_factory=dict)
     line: dict[str, Any] = field(default_factory=dict)
-    hold: asyncio.Event | None = None
+    executed: list[tuple[str, str]] = field(default_factory=list)
 
     def available(self) -> frozenset[str]:
         return self.names
@@ -57,37 +57,64 @@ class FakeTools:
 
     async def call(self, request: Request) -> Outcome:
         self.requests.append(request)
-        if self.hold is not None:
-            await self.hold.wait()
         planned = self.script.get(request.tool.name, [])
-        if planned:
-            answer = planned.pop(0)
-            if answer is not None:
-                return answer(request)
-        return self.honest(request)
+        answer = planned.pop(0) if planned else None
+        if answer is None:
+            return self.honest(request)
+        said = answer(request)
+        return await said if inspect.isawaitable(said) else said
+
+    def then(self, answer: Answer) -> Answer:
+        """Do what was asked for, and answer something else: the true answer is lost."""
+
+        def done(request: Request) -> Outcome | Awaitable[Outcome]:
+            self.honest(request)
+            return answer(request)
+
+        return done
 
     def honest(self, request: Request) -> Outcome:
         arguments = request.arguments
-        key = request.idempotency_key
         match request.tool.name:
             case "get_order":
                 return Success(self.order(str(arguments["order_id"])))
             case "check_return_policy":
                 return Success(self.policy(arguments))
             case "create_return":
-                assert key is not None
-                return Success(self.returns.setdefault(key, self.new_return(arguments)))
+                return self.once(request, self.returns, self.new_return)
             case "get_return":
-                return Success(next(r for r in self.returns.values() if r["return_id"] == arguments["return_id"]))
+                found = [r for r in self.returns.values() if r["return_id"] == arguments["return_id"]]
+                return Success(found[0]) if found else Rejected(failure("not_found"))
             case "find_return":
                 return Success(self.found(request, self.returns))
             case "send_return_notice":
-                assert key is not None
-                return Success(self.notices.setdefault(key, self.new_notice(arguments)))
+                return self.once(request, self.notices, self.new_notice)
             case "find_notice":
                 return Success(self.found(request, self.notices))
             case name:
                 raise AssertionError(name)
+
+    def but(self, **changes: Any) -> Answer:
+        """Do what was asked for, and say something else of it in some fields."""
+
+        def answer(request: Request) -> Outcome:
+            honest = self.honest(request)
+            return Success({**honest.result, **changes}) if isinstance(honest, Success) else honest
+
+        return answer
+
+    def once(
+        self, request: Request, table: dict[str, Any], new: Callable[[Mapping[str, Any]], dict[str, Any]]
+    ) -> Outcome:
+        """One effect per key; an attempt that a look-up has closed is refused."""
+        key = request.idempotency_key
+        assert key is not None
+        if key not in table:
+            if request.attempt <= self.closed.get(key, 0):
+                return Rejected(failure("attempt_superseded"))
+            table[key] = new(request.arguments)
+            self.executed.append((request.tool.name, key))
+        return Success(table[key])
 
     def found(self, request: Request, table: Mapping[str, Any]) -> dict[str, Any]:
         key, attempt = request.idempotency_key, request.attempt

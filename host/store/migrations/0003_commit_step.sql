@@ -57,6 +57,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
+    IF v_out.active_ms >= (p ->> 'active_limit_ms')::bigint THEN
+        RAISE EXCEPTION 'no time is left for a call' USING ERRCODE = 'KS003';
+    END IF;
     v_tenant := v_out.tenant_id;
     v_seq := v_out.seq - jsonb_array_length(p -> 'moves');
 
