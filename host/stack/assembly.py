@@ -67,21 +67,31 @@ def tool_server(parts: Parts, port: int) -> Program:
     }
     mail = {} if "KESSAI_TOOLS_SMTP_HOST" in parts.choice.tool_server_settings else _maildir(parts)
     settings = mail | dict(parts.choice.tool_server_settings) | own
-    return _program(
-        parts, TOOL_SERVER, TOOLS, "serve", settings=settings, port=port, drain_seconds=TOOL_SERVER_DRAIN_SECONDS
+    command = python_module(TOOLS, "serve")
+    return Program(
+        TOOL_SERVER,
+        command,
+        settings,
+        parts.build.tool_server,
+        port,
+        pulse=None,
+        drain_seconds=TOOL_SERVER_DRAIN_SECONDS,
     )
 
 
 def worker(parts: Parts, port: int) -> Program:
-    """Drives workflows against the tool server on that port."""
+    """Drives workflows against the tool server on that port, and touches a file while it does."""
+    pulse = parts.home.run / "worker.pulse"
     own = {
         "KESSAI_DSN": host_dsn(parts),
         "KESSAI_SERVER_URL": resource_at(port),
         "KESSAI_ISSUER": issuer_of(parts.home),
         "KESSAI_SIGNING_KEY_FILE": str(parts.keys.signing),
+        "KESSAI_PULSE_FILE": str(pulse),
     }
     settings = dict(parts.choice.worker_settings) | own
-    return _program(parts, WORKER, HOST, "worker", settings=settings, drain_seconds=WORKER_DRAIN_SECONDS)
+    command, build = python_module(HOST, "worker"), parts.build.worker
+    return Program(WORKER, command, settings, build, port=None, pulse=pulse, drain_seconds=WORKER_DRAIN_SECONDS)
 
 
 def migrate_host(parts: Parts) -> Program:
@@ -90,17 +100,17 @@ def migrate_host(parts: Parts) -> Program:
         "KESSAI_MIGRATE_DSN": dsn(parts.home, parts.server, Side.HOST, OWNER[Side.HOST]),
         "KESSAI_ROLE_PASSWORDS": str(parts.home.passwords / Side.HOST),
     }
-    return _program(parts, "migrate_host", HOST, "migrate", settings=settings)
+    return _command(parts, "migrate_host", python_module(HOST, "migrate"), settings)
 
 
 def migrate_tools(parts: Parts) -> Program:
     """The same for the other side."""
-    return _program(parts, "migrate_tools", TOOLS, "migrate", settings=_tools_owner(parts))
+    return _command(parts, "migrate_tools", python_module(TOOLS, "migrate"), _tools_owner(parts))
 
 
 def load_demo(parts: Parts) -> Program:
     """The packaged shop's orders and rules."""
-    return _program(parts, "load_demo", TOOLS, "load", str(parts.build.demo_file), settings=_tools_owner(parts))
+    return _command(parts, "load_demo", python_module(TOOLS, "load", str(parts.build.demo_file)), _tools_owner(parts))
 
 
 def _tools_owner(parts: Parts) -> dict[str, str]:
@@ -118,13 +128,6 @@ def _maildir(parts: Parts) -> dict[str, str]:
     return {"KESSAI_TOOLS_MAILDIR": str(parts.home.mail)}
 
 
-def _program(
-    parts: Parts,
-    name: str,
-    module: str,
-    *arguments: str,
-    settings: Mapping[str, str],
-    port: int | None = None,
-    drain_seconds: float = 0.0,
-) -> Program:
-    return Program(name, python_module(module, *arguments), settings, parts.build.code, port, drain_seconds)
+def _command(parts: Parts, name: str, command: tuple[str, ...], settings: Mapping[str, str]) -> Program:
+    """One that does one thing and ends."""
+    return Program(name, command, settings, parts.build.code, port=None, pulse=None, drain_seconds=0.0)

@@ -19,9 +19,14 @@ SOURCE = {".py", ".sql", ".json", ".yaml", ".toml"}
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Digests of all code and of the packaged shop. `code` decides also whether migrations are looked at again."""
+    """Digests of what the worker and the tool server run, of both together, and of the packaged shop.
+
+    `code` decides whether migrations are looked at again.
+    """
 
     code: str
+    worker: str
+    tool_server: str
     demo: str
     demo_file: Path
 
@@ -31,7 +36,13 @@ def installed_build() -> Build:
     """A few hundred small files, read once per process."""
     roots = {name: _root(name) for name in PACKAGES}
     demo_file = roots["tool_server"] / "demo" / "shop.json"
-    return Build(_digest(list(roots.values())), _digest([demo_file]), demo_file)
+    return Build(
+        code=_digest(list(roots.values())),
+        worker=_digest([roots["host"], roots["shared_contracts"]]),
+        tool_server=_digest([roots["tool_server"], roots["shared_contracts"]]),
+        demo=_digest([demo_file]),
+        demo_file=demo_file,
+    )
 
 
 def _root(package: str) -> Path:

@@ -16,12 +16,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from host.pulse import fresh
 from host.stack.errors import StackError, StackProblem
 from host.stack.files import read_json, tail, write_json
 from host.stack.home import Home
 from host.stack.pids import Identity, exit_code, identity_from, spawn
 from host.stack.ports import LOOPBACK
 
+READY_PATH = "/readyz"
 POLL_SECONDS = 0.02
 ANSWER_SECONDS = 2.0  # for one question whether it is ready
 DEAD_SECONDS = 5.0  # after SIGKILL
@@ -37,13 +39,17 @@ PASSED_ON = (
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`settings` is everything of ours that its environment holds. `build` names the code it would run."""
+    """`settings` is everything of ours that its environment holds. `build` names the code it would run.
+
+    It is ready when it answers so on its `port`, or while it touches its `pulse`; else as soon as it lives.
+    """
 
     name: str
     arguments: tuple[str, ...]
     settings: Mapping[str, str]
     build: str
     port: int | None
+    pulse: Path | None
     drain_seconds: float
 
     def fingerprint(self) -> str:
@@ -59,6 +65,7 @@ class Running:
     name: str
     process: Identity
     port: int | None
+    pulse: Path | None
     build: str
     fingerprint: str
     drain_seconds: float
@@ -82,12 +89,15 @@ def start(home: Home, program: Program) -> Running:
     log = log_of(home, program.name)
     if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
         log.replace(log.with_suffix(".log.1"))
+    if program.pulse is not None:
+        program.pulse.unlink(missing_ok=True)  # of an earlier one
     fingerprint, drain = program.fingerprint(), program.drain_seconds
     reading, writing = os.pipe()
     try:
         process = spawn([*GATE, *program.arguments], log=log, env=environment(program.settings), stdin=reading)
         record = {
             "port": program.port,
+            "pulse": None if program.pulse is None else str(program.pulse),
             "build": program.build,
             "fingerprint": fingerprint,
             "drain_seconds": drain,
@@ -97,7 +107,9 @@ def start(home: Home, program: Program) -> Running:
     finally:
         os.close(reading)
         os.close(writing)
-    return Running(program.name, process, program.port, program.build, fingerprint, drain, started_here=True)
+    return Running(
+        program.name, process, program.port, program.pulse, program.build, fingerprint, drain, started_here=True
+    )
 
 
 def find(home: Home, name: str) -> Running | None:
@@ -106,8 +118,10 @@ def find(home: Home, name: str) -> Running | None:
     process = None if state is None else identity_from(state)
     if state is None or process is None or not process.alive():
         return None
+    pulse = state.get("pulse")
     return Running(
-        name, process, remembered_port(home, name), str(state.get("build")), str(state.get("fingerprint")),
+        name, process, remembered_port(home, name), None if pulse is None else Path(str(pulse)),
+        str(state.get("build")), str(state.get("fingerprint")),
         float(state.get("drain_seconds", 0)), started_here=False,
     )  # fmt: skip
 
@@ -119,11 +133,18 @@ def remembered_port(home: Home, name: str) -> int | None:
     return port if isinstance(port, int) else None
 
 
-async def wait_ready(home: Home, running: Running, path: str, within_seconds: float) -> None:
-    """Until it answers 200 on `path`; a `StackError` with the end of its log when it dies or never does."""
+async def is_ready(running: Running) -> bool:
+    """What it says of itself at this moment."""
+    if running.port is not None:
+        return await answers_ready(running.port, READY_PATH)
+    return running.pulse is None or fresh(running.pulse)
+
+
+async def wait_ready(home: Home, running: Running, within_seconds: float) -> None:
+    """Until it is ready; a `StackError` with the end of its log when it dies or never is."""
     since, deadline = time.monotonic(), time.monotonic() + within_seconds
     while running.process.alive():
-        if running.port is None or await answers_ready(running.port, path):
+        if await is_ready(running):
             return
         if time.monotonic() > deadline:
             raise failed(home, running, f"is not ready after {time.monotonic() - since:.0f} s")

@@ -31,7 +31,6 @@ from host.stack.provision import provision
 from host.stack.roles import write_passwords
 from host.stack.signals import ended_by_signals
 
-READY_PATH = "/readyz"
 READY_SECONDS_MAX = 60.0
 MIGRATION_SECONDS_MAX = 600.0
 
@@ -187,9 +186,9 @@ async def _migrate(parts: Parts) -> None:
 
 async def _clear_outdated(parts: Parts, *, may_restart: bool) -> None:
     """Other code than ours must not meet the schema that we are about to make."""
-    for name in (WORKER, TOOL_SERVER):
+    for name, build in ((WORKER, parts.build.worker), (TOOL_SERVER, parts.build.tool_server)):
         running = processes.find(parts.home, name)
-        if running is None or running.build == parts.build.code:
+        if running is None or running.build == build:
             continue
         if not may_restart:
             raise _outdated(running)
@@ -203,7 +202,7 @@ async def _tool_server(parts: Parts, *, may_restart: bool) -> tuple[Running, int
         wanted = running.port if parts.choice.tool_server_port is None else parts.choice.tool_server_port
         same = running.fingerprint == assembly.tool_server(parts, wanted).fingerprint()
         if same or not may_restart:
-            if running.build != parts.build.code:
+            if running.build != parts.build.tool_server:
                 raise _outdated(running)
             await _ready(parts.home, running)
             return running, running.port
@@ -228,7 +227,7 @@ async def _worker(parts: Parts, port: int) -> Running:
 
 async def _ready(home: Home, running: Running) -> None:
     try:
-        await processes.wait_ready(home, running, READY_PATH, READY_SECONDS_MAX)
+        await processes.wait_ready(home, running, READY_SECONDS_MAX)
     except BaseException:
         if running.started_here:
             await processes.stop(home, running)

@@ -14,7 +14,6 @@ from host.stack.locks import Hold
 from host.stack.mode import Mode, anything_runs, holders_lock, recorded_mode, stack_lock
 from host.stack.place import remembered_place
 from host.stack.postmaster import read_pid_file, running_postmaster
-from host.stack.stack import READY_PATH
 
 POSTGRES = "postgres"
 
@@ -107,6 +106,5 @@ async def _program(home: Home, name: str) -> PartStatus:
         record = read_json(home.run / f"{name}.json")
         left = record is not None and "pid" in record
         return PartStatus(name, PartState.DIED if left else PartState.STOPPED, None, None, log)
-    ready = running.port is None or await processes.answers_ready(running.port, READY_PATH)
-    state = PartState.RUNNING if ready else PartState.NOT_READY
+    state = PartState.RUNNING if await processes.is_ready(running) else PartState.NOT_READY
     return PartStatus(name, state, running.process.pid, running.port, log)

@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 from host.stack import processes
 from host.stack.home import open_home
-program = processes.Program("stand_in", tuple(sys.argv[3:]), {}, "1", int(sys.argv[2]), 5.0)
+program = processes.Program("stand_in", tuple(sys.argv[3:]), {}, "1", int(sys.argv[2]), None, 5.0)
 print(processes.start(open_home(Path(sys.argv[1])), program).process.pid, flush=True)
 sys.stdin.read()
 """
@@ -48,11 +48,11 @@ def home(tmp_path: Path) -> Iterator[Home]:
 def program(home: Home, manner: str = "", *, settings: dict[str, str] | None = None, drain: float = 10.0) -> Program:
     port = choose_port(None)
     arguments = (sys.executable, stand_in.__file__, str(port), str(home.root / "environment"), manner)
-    return Program(NAME, arguments, {} if settings is None else settings, "build", port, drain)
+    return Program(NAME, arguments, {} if settings is None else settings, "build", port, None, drain)
 
 
 def ready(home: Home, running: Running, within: float = 20.0) -> None:
-    asyncio.run(processes.wait_ready(home, running, "/readyz", within))
+    asyncio.run(processes.wait_ready(home, running, within))
 
 
 def stop(home: Home, running: Running) -> None:
@@ -88,11 +88,11 @@ def test_a_running_program_is_found_again_with_its_port(home: Home) -> None:
 
 
 def test_other_settings_other_arguments_or_other_code_make_another_program(home: Home) -> None:
-    one = Program(NAME, ("a",), {"A": "1"}, "build", 1, 1.0)
+    one = Program(NAME, ("a",), {"A": "1"}, "build", 1, None, 1.0)
     others = (
-        Program(NAME, ("a",), {"A": "2"}, "build", 1, 1.0),
-        Program(NAME, ("b",), {"A": "1"}, "build", 1, 1.0),
-        Program(NAME, ("a",), {"A": "1"}, "other", 1, 1.0),
+        Program(NAME, ("a",), {"A": "2"}, "build", 1, None, 1.0),
+        Program(NAME, ("b",), {"A": "1"}, "build", 1, None, 1.0),
+        Program(NAME, ("a",), {"A": "1"}, "other", 1, None, 1.0),
     )
     assert one.fingerprint() not in {other.fingerprint() for other in others}
 
@@ -125,13 +125,29 @@ def test_one_that_never_gets_ready_is_given_up(home: Home) -> None:
         ready(home, running, within=0.5)
 
 
+def test_one_without_a_port_is_ready_while_it_touches_its_file(home: Home) -> None:
+    pulse = home.run / "pulse"
+    pulse.touch()
+    quiet = Program(NAME, (sys.executable, "-c", "import signal; signal.pause()"), {}, "build", None, pulse, 5.0)
+    running = processes.start(home, quiet)
+    with pytest.raises(StackError, match="is not ready after"):
+        ready(home, running, within=0.3)
+    stop(home, running)
+    touching = f"import pathlib, signal; pathlib.Path({str(pulse)!r}).touch(); signal.pause()"
+    running = processes.start(home, Program(NAME, (sys.executable, "-c", touching), {}, "build", None, pulse, 5.0))
+    ready(home, running)
+    found = processes.find(home, NAME)
+    assert found is not None
+    assert asyncio.run(processes.is_ready(found))
+
+
 def test_a_reused_number_is_not_taken_for_ours(home: Home) -> None:
     stranger = subprocess.Popen(["/bin/sh", "-c", "read _"], stdin=subprocess.PIPE)
     try:
         for birth in ("an earlier boot/1", "", None, 7):
             write_json(home.run / f"{NAME}.json", {"pid": stranger.pid, "born": birth, "port": 1})
             assert processes.find(home, NAME) is None
-        forged = Running(NAME, Identity(stranger.pid, "an earlier boot/1"), 1, "", "", 0.1, started_here=False)
+        forged = Running(NAME, Identity(stranger.pid, "an earlier boot/1"), 1, None, "", "", 0.1, started_here=False)
         stop(home, forged)
         assert stranger.poll() is None
     finally:
@@ -183,21 +199,21 @@ def command(pid: int) -> str:
 
 
 def test_a_command_that_ends_well_says_nothing(home: Home) -> None:
-    done = Program("once", (sys.executable, "-c", "print('fine')"), {}, "build", None, 0.0)
+    done = Program("once", (sys.executable, "-c", "print('fine')"), {}, "build", None, None, 0.0)
     asyncio.run(processes.run_to_end(home, done, 20))
     assert processes.log_of(home, "once").read_text() == "fine\n"
 
 
 def test_a_command_that_fails_is_reported_with_its_own_words_alone(home: Home) -> None:
     processes.log_of(home, "once").write_text("of an earlier time\n")
-    failing = Program("once", (sys.executable, "-c", "raise SystemExit('newer schema')"), {}, "build", None, 0.0)
+    failing = Program("once", (sys.executable, "-c", "raise SystemExit('newer schema')"), {}, "build", None, None, 0.0)
     with pytest.raises(StackError, match="newer schema") as caught:
         asyncio.run(processes.run_to_end(home, failing, 20))
     assert "earlier time" not in str(caught.value)
 
 
 def test_a_command_that_takes_too_long_is_ended(home: Home) -> None:
-    waiting = Program("once", (sys.executable, "-c", "import signal; signal.pause()"), {}, "build", None, 0.0)
+    waiting = Program("once", (sys.executable, "-c", "import signal; signal.pause()"), {}, "build", None, None, 0.0)
     with pytest.raises(StackError, match="did not end within"):
         asyncio.run(processes.run_to_end(home, waiting, 0.3))
     assert read_json(home.run / "once.json") is None
