@@ -14,6 +14,7 @@ import tempfile
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, LiteralString, TypeVar
 
@@ -56,17 +57,24 @@ class ToolDatabase:
 
 def new_database() -> ToolDatabase:
     """An empty database of an owner who may make roles, and nothing else that a superuser may."""
-    password = secrets.token_hex(12)
+    owner_password, passwords = _passwords()
     with psycopg.connect(cluster.cluster(), autocommit=True) as admin:
         known = admin.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (OWNER,)).fetchone()
         verb = sql.SQL("CREATE ROLE" if known is None else "ALTER ROLE")
         rights = sql.SQL("LOGIN CREATEROLE NOSUPERUSER NOCREATEDB PASSWORD")
-        admin.execute(sql.SQL("{} {} {} {}").format(verb, sql.Identifier(OWNER), rights, sql.Literal(password)))
+        admin.execute(sql.SQL("{} {} {} {}").format(verb, sql.Identifier(OWNER), rights, sql.Literal(owner_password)))
     dsn = cluster.create_database(owner=OWNER)
+    owner = cluster.dsn_of(cluster.database_name(dsn), user=OWNER, password=owner_password)
+    return ToolDatabase(owner, dsn, passwords)
+
+
+@cache
+def _passwords() -> tuple[str, Path]:
+    """The owner's password and the directory of the roles': roles are the cluster's, so every database has these."""
     passwords = Path(tempfile.mkdtemp(prefix="passwords-", dir=cluster.data_directory().parent))
     for role in ROLES:
         (passwords / role).write_text(secrets.token_hex(12))
-    return ToolDatabase(cluster.dsn_of(cluster.database_name(dsn), user=OWNER, password=password), dsn, passwords)
+    return secrets.token_hex(12), passwords
 
 
 def tool_database() -> ToolDatabase:
