@@ -30,7 +30,7 @@ def assemble(row: Row, workflow: Workflow) -> Record:
         "workflow_id": w["workflow_id"],
         "run_id": w["workflow_id"],
         **{name: w[name] for name in ("kind", "release", "state", "control_state", "version", "reason")},
-        "status": status(w["control_state"], w["wake_reason"], leased=row["leased"]),
+        "status": status(w["control_state"], w["wake_reason"], held=row["held"]),
         "handover_reason": handover_reason(w["control_state"], w["reason"]),
         "customer_message": {
             language: workflow.message(task.state, task.reason, language, ids, seen) for language in Language
@@ -47,12 +47,15 @@ def assemble(row: Row, workflow: Workflow) -> Record:
     return parse(Record, document)
 
 
-def status(control_state: str, wake_reason: str | None, *, leased: bool) -> Status:
-    """Say in one word where the work stands. What was accepted and not yet begun counts as running."""
+def status(control_state: str, wake_reason: str | None, *, held: bool) -> Status:
+    """Say in one word where the work stands.
+
+    What was accepted and not yet begun counts as running, and so does what a driver holds, or held when it died.
+    """
     control = Control(control_state)
     if control in ENDS:
         return Status(control.value)
-    return Status.RUNNING if leased or wake_reason == "accepted" else Status.WAITING
+    return Status.RUNNING if held or wake_reason == "accepted" else Status.WAITING
 
 
 def handover_reason(control_state: str, reason: str) -> HandoverReason | None:
@@ -68,8 +71,8 @@ def external_ids(state: State) -> dict[str, str]:
 
 def _state(row: Row) -> State:
     """Read the layers; stops and timers have no place in what is only read."""
-    counted = {"decisions": len(row["decisions"]), "updates_stopped": False, "reads_stopped": False, "asleep": False}
-    return from_row({**row, **counted})
+    unread = {"updates_stopped": False, "reads_stopped": False, "asleep": False, "leased": False}
+    return from_row({**row, **unread, "decisions": len(row["decisions"])})
 
 
 def _checkpoint(move: Row) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from host.commands.exits import Exit, exit_of
+from host.commands.follow import STOPS
 from host.commands.output import COLOURS, command, plain, say
 from host.settings import Settings
 from host.store.record import Standing
@@ -48,7 +49,7 @@ def code(standing: Standing, settings: Settings, workflow_id: UUID) -> Exit:
     if found is not None:
         return found
     go_on = command(settings, "run", str(workflow_id))
-    if standing.wake_reason == "stopped":
+    if standing.wake_reason in STOPS:
         say(f"halted: work is stopped. When the stop is lifted a worker goes on with it, or: {go_on}")
         return Exit.STOPPED
     say(f"it stands in {standing.state} and nobody works on it. Go on with: {go_on}")

@@ -18,15 +18,13 @@ from rich.text import Text
 from host.commands.output import COLOURS, plain
 from host.database import Pool
 from host.domain.control import ENDS, Control
-from host.record import status
 from host.store import record as store
 from host.store.record import Moment, Standing
-from shared_contracts.record import Status
 
 LOOK_SECONDS = 0.05  # a step takes longer than that
 FOLLOW_SECONDS = 0.25
 ABANDONED_SECONDS = 6.0  # a worker's sweeper brings due work back within a second or two
-FOR_PEOPLE = frozenset({"approval", "stopped"})
+STOPS = frozenset({"stopped", "stopped_reads"})
 
 
 class Timeline:
@@ -88,37 +86,40 @@ def rests(standing: Standing) -> bool:
     """Tell whether only a person, or nothing at all, moves it on."""
     if Control(standing.control_state) in ENDS:
         return True
-    if standing.leased or standing.wake_reason == "accepted":
+    if standing.lease_owner is not None:  # in somebody's hand, or was when that driver died
         return False
-    return standing.wake_reason is None or standing.wake_reason in FOR_PEOPLE
+    not_due = standing.due_in_seconds is not None and standing.due_in_seconds > 0
+    return standing.wake_reason is None or (standing.wake_reason == "approval" and not_due)
 
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """`drive` makes one drive; None only watches what others do."""
+    """`drive` makes one drive; without it we only watch what others do."""
 
     timeline: Timeline
     drive: Callable[[], Awaitable[object]] | None
 
     async def to_rest(self) -> Standing:
-        """Go on until it rests; a workflow that nobody drives is given up after a while when we only watch."""
-        noted: tuple[int, str] | None = None
-        idle = 0.0
-        while not rests(standing := await self._standing()):
-            if self.drive is not None and _ours(standing):
+        """Go on until it rests, or is halted by a stop; when we only watch, what nobody drives is given up on."""
+        noted: tuple[int, str | None, bool] | None = None
+        idle, driven = 0.0, self.drive is None
+        tried = 0  # the version that the last drive found; one that it left as it was is not driven again
+        while True:
+            standing = await self._standing()
+            if rests(standing) or (driven and standing.wake_reason in STOPS) or idle > ABANDONED_SECONDS:
+                return standing
+            if self.drive is not None and _nobodys(standing) and standing.version != tried:
+                tried, driven = standing.version, True
                 await self.drive()
                 continue
-            idle = idle + FOLLOW_SECONDS if _ours(standing) else 0.0
-            if idle > ABANDONED_SECONDS:
-                return standing
-            why = _why(standing)
-            if (standing.seq, why[:12]) != noted:
+            idle = idle + FOLLOW_SECONDS if _nobodys(standing) else 0.0
+            now = (standing.seq, standing.wake_reason, standing.leased)
+            if now != noted:
                 await self.timeline.show_new()
-                self.timeline.note(why)
-                noted = (standing.seq, why[:12])
+                self.timeline.note(_why(standing))
+                noted = now
             due = standing.due_in_seconds
             await asyncio.sleep(FOLLOW_SECONDS if due is None or due <= 0 else min(due, FOLLOW_SECONDS))
-        return standing
 
     async def _standing(self) -> Standing:
         async with self.timeline.pool.connection() as connection:
@@ -128,7 +129,7 @@ class Follower:
         return found
 
 
-def _ours(standing: Standing) -> bool:
+def _nobodys(standing: Standing) -> bool:
     """Tell whether it is due and nobody has it."""
     return not standing.leased and (standing.due_in_seconds is None or standing.due_in_seconds <= 0)
 
@@ -138,13 +139,3 @@ def _why(standing: Standing) -> str:
         return f"another process drives it: {plain(standing.lease_owner)}"
     due = standing.due_in_seconds
     return f"waits {due:.1f} s: {plain(standing.wake_reason)}" if due is not None and due > 0 else "waits for a driver"
-
-
-def unfinished(standing: Standing) -> bool:
-    """Tell whether it was given up on before it rested."""
-    return not rests(standing)
-
-
-def status_of(standing: Standing) -> Status:
-    """Give the status in one word."""
-    return status(standing.control_state, standing.wake_reason, leased=standing.leased)

@@ -73,10 +73,10 @@ def _check(wanted: Wanted) -> None:
 def _listed(row: store.Row) -> ListedWorkflow:
     fields = asdict(row)
     effects = fields.pop("effects")
-    leased, wake_reason = fields.pop("leased"), fields.pop("wake_reason")
+    held, wake_reason = fields.pop("held"), fields.pop("wake_reason")
     return ListedWorkflow(
         **fields,
-        status=status(row.control_state, wake_reason, leased=leased),
+        status=status(row.control_state, wake_reason, held=held),
         handover_reason=handover_reason(row.control_state, row.reason),
         effects=None if effects is None else tuple(ListedEffect(**effect) for effect in effects),
     )

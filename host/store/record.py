@@ -27,6 +27,7 @@ class Standing:
     wake_reason: str | None
     lease_owner: str | None
     seq: int
+    version: int
     leased: bool
     due_in_seconds: float | None
 
@@ -62,7 +63,7 @@ class Row:
     wake_reason: str | None
     created_at: datetime
     updated_at: datetime
-    leased: bool
+    held: bool
     age_seconds: float
     effects: list[dict[str, Any]] | None
 

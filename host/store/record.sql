@@ -26,12 +26,12 @@ SELECT to_jsonb(w) - 'body_sha256' || jsonb_build_object('case_body', w.case_bod
        coalesce((SELECT jsonb_agg(to_jsonb(d) - 'committed_in' ORDER BY d.n) FROM decision d WHERE d.workflow_id = w.workflow_id), '[]') AS decisions,
        coalesce((SELECT jsonb_agg(to_jsonb(r) ORDER BY r.n) FROM refusal r WHERE r.workflow_id = w.workflow_id), '[]') AS refusals,
        coalesce((SELECT jsonb_agg(to_jsonb(u) ORDER BY u.audit_id) FROM audit u WHERE u.workflow_id = w.workflow_id), '[]') AS audit,
-       coalesce(w.lease_until > clock_now(), false) AS leased
+       w.lease_owner IS NOT NULL AS held
   FROM workflow w
  WHERE w.workflow_id = %(workflow_id)s
 
 -- name: standing
-SELECT state, control_state, reason, wake_reason, lease_owner, seq,
+SELECT state, control_state, reason, wake_reason, lease_owner, seq, version,
        coalesce(lease_until > clock_now(), false) AS leased,
        extract(epoch FROM wake_at - clock_now())::float8 AS due_in_seconds
   FROM workflow
@@ -52,22 +52,21 @@ SELECT t.seq, t.at, t.control_from, t.control_to, t.business_to AS state, t.even
   LEFT JOIN call c ON c.workflow_id = t.workflow_id AND c.step = t.step
        AND (t.control_from IN ('tool_proposed', 'tool_authorized', 'tool_running', 'observing')
             OR t.control_to = 'tool_proposed')
+       AND NOT (t.event IN ('proposed', 'refused') AND t.reason <> t.event)
  WHERE t.seq > %(after)s
  ORDER BY t.seq
 
 -- name: page
 -- Ids sort by time: the newest first is the primary key backwards.
 SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wake_reason, created_at, updated_at,
-       coalesce(lease_until > clock_now(), false) AS leased,
-       extract(epoch FROM clock_now() - updated_at)::float8 AS age_seconds, NULL AS effects
+       lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects
   FROM workflow
  WHERE workflow_id < %(before)s
  ORDER BY workflow_id DESC LIMIT %(most)s
 
 -- name: page_of_state
 SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wake_reason, created_at, updated_at,
-       coalesce(lease_until > clock_now(), false) AS leased,
-       extract(epoch FROM clock_now() - updated_at)::float8 AS age_seconds, NULL AS effects
+       lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects
   FROM workflow
  WHERE state = %(state)s AND workflow_id < %(before)s
  ORDER BY workflow_id DESC LIMIT %(most)s
@@ -75,7 +74,7 @@ SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wak
 -- name: exceptions
 -- Handed to a person and not closed, the longest waiting first, with what was done outside.
 SELECT w.workflow_id, w.kind, w.tenant_id, w.resource, w.state, w.control_state, w.reason, w.wake_reason, w.created_at,
-       w.updated_at, false AS leased, extract(epoch FROM clock_now() - w.updated_at)::float8 AS age_seconds,
+       w.updated_at, false AS held, greatest(extract(epoch FROM clock_now() - w.updated_at), 0)::float8 AS age_seconds,
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', e.name, 'outcome', e.outcome, 'external_id', e.external_id,
                                                      'verified', e.verified_at IS NOT NULL) ORDER BY e.step, e.attempt)
                    FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects
@@ -88,7 +87,7 @@ SELECT w.workflow_id, w.kind, w.tenant_id, w.resource, w.state, w.control_state,
 SELECT c.workflow_id, c.step_id, c.call_id, w.tenant_id, w.principal AS subject, c.tool, c.contract_version,
        (SELECT coalesce(jsonb_agg(k ORDER BY k), '[]') FROM jsonb_object_keys(c.arguments) k) AS arguments,
        c.fingerprint, c.execution_state, c.error ->> 'code' AS error, c.result ->> 'evidence_ref' AS evidence_ref,
-       extract(epoch FROM c.returned_at - c.started_at)::float8 * 1000 AS latency_ms,
+       greatest(extract(epoch FROM c.returned_at - c.started_at), 0)::float8 * 1000 AS latency_ms,
        (SELECT count(*) FROM attempt a WHERE a.workflow_id = c.workflow_id AND a.step = c.step AND a.purpose = 'call') AS attempts,
        (SELECT jsonb_agg(a.started_at ORDER BY a.n) FROM attempt a
          WHERE a.workflow_id = c.workflow_id AND a.step = c.step AND a.purpose = 'call') AS attempted_at,
