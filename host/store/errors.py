@@ -49,6 +49,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS013": InvariantError,
     "KS014": InvariantError,
     "KS015": InvariantError,
+    "KS016": InvariantError,
     "23503": InvariantError,
     "23505": InvariantError,
     "23514": InvariantError,

@@ -128,3 +128,15 @@ BEGIN
     RETURN NEW;
 END $$;
 CREATE TRIGGER intended BEFORE INSERT ON effect FOR EACH ROW EXECUTE FUNCTION check_intent();
+
+-- A call leaves only with the permission that its own transaction wrote down, for this very tool.
+CREATE FUNCTION check_permission() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM decision d WHERE d.workflow_id = NEW.workflow_id AND d.outcome = 'allow'
+                      AND d.committed_in = pg_current_xact_id() AND d.facts ->> 'tool_name' = NEW.tool) THEN
+        RAISE EXCEPTION 'nothing allows the call of % in workflow %', NEW.tool, NEW.workflow_id USING ERRCODE = 'KS016';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER permitted BEFORE INSERT ON attempt FOR EACH ROW WHEN (NEW.purpose = 'call')
+    EXECUTE FUNCTION check_permission();
