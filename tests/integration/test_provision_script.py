@@ -18,6 +18,7 @@ from host.stack.secrets import COMPOSE_ISSUER, write_secrets
 from tests.support.embedded import admin, embedded, started
 from tests.support.psql import run_script
 
+pytestmark = pytest.mark.xdist_group("provision-script")  # one set-up serves all
 DATABASES = """
 SELECT datname, datdba::regrole::text, datacl::text, encoding, datcollate, datlocprovider::text, datlocale
 FROM pg_database WHERE datname IN ('host', 'tools', 'postgres', 'template1') ORDER BY datname"""
