@@ -43,6 +43,8 @@ def _ours(words: list[str]) -> list[str]:
 
 def complaint(words: list[str]) -> str | None:
     """What the program would say of a command that it does not know; None where it knows it."""
+    if words[1:] == ["--help"]:
+        return None
     command: Any = typer.main.get_command(PROGRAMS[words[0]])
     parent, rest = None, words[1:]
     try:
