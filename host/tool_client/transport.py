@@ -2,7 +2,8 @@
 
 An exception that leaves a transport ends the SDK's task group and with it everybody's calls; so none does.
 Nothing of the environment is used (proxy, netrc), no redirect is followed, no cookie kept, no body unpacked.
-A connection that the server closes while a request is on it counts as one that may have delivered it.
+A connection that the server closes while a request is on it counts as one that may have delivered it; that nobody
+listens at the address right afterwards shows that the server's process died, which no proxy's hang-up does.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ KEEP_ALIVE_SECONDS = 4.0  # below the 5 s after which uvicorn closes: else each 
 CONNECT_SECONDS_MAX = 3.0  # covers one lost SYN; includes the wait for a free connection
 CONNECT_SHARE = 0.8  # of what is left, so that a connection that never came is told from an answer that did not
 NOTICE_SECONDS_MAX = 1.0  # everybody's first call waits behind it, and nothing is answered to it
+KNOCK_SECONDS_MAX = 0.5  # a refusal comes at once; whoever is silent has not refused
 NEVER_DELIVERED = -31503  # only between this module and the SDK; lies outside JSON-RPC's reserved range
 
+_PORTS = {"http": 80, "https": 443}
 _FORWARDED = frozenset({"accept", "content-type"})
 
 
@@ -89,9 +92,22 @@ class Wire(httpx2.AsyncBaseTransport):
         except aiohttp.ClientResponseError:
             return NotMcp("not_http")
         except aiohttp.ClientPayloadError:
-            return Lost("cut_off")
+            return Lost("cut_off", await self._nobody_listens())
         except aiohttp.ClientError:
-            return Lost("closed")
+            return Lost("closed", await self._nobody_listens())
+
+    async def _nobody_listens(self) -> bool:
+        """Knock once, and say nothing. Only a refusal tells; behind a balancer or a proxy there is none."""
+        url = httpx2.URL(self._url)
+        try:
+            async with asyncio.timeout(KNOCK_SECONDS_MAX):
+                _, writer = await asyncio.open_connection(url.host, url.port or _PORTS[url.scheme])
+        except ConnectionRefusedError:
+            return True
+        except (OSError, TimeoutError):
+            return False
+        writer.close()
+        return False
 
     async def _post(self, request: httpx2.Request, asked: Asked, connect_seconds: float) -> Message | Seen:
         async with self._http.post(
