@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,9 +28,12 @@ from host.tool_client.client import ToolClient
 from host.tool_client.gateway import Gateway
 from host.tool_client.mint import Minter, SigningKey
 from host.tool_client.pace import Pace, Rates
-from host.tool_client.readiness import Listing, NotReady
+from host.tool_client.readiness import Listing, NotReady, Reason
 from host.workflows.catalogue import CURRENT, WORKFLOWS
 from shared_contracts.tools import TOOLS
+
+PATIENCE_SECONDS = 30.0  # both may be restarted at once; a tool server is up within a few seconds
+AGAIN_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +69,18 @@ def read_authorization(file: Path) -> AuthorizationSet:
 
 
 @asynccontextmanager
-async def driver(settings: Settings, links: Links) -> AsyncIterator[Driver]:
-    """Open everything; ready means that database, contracts and protocol were seen to fit. Raises NotReadyError."""
+async def driver(settings: Settings, links: Links, patience_seconds: float = 0.0) -> AsyncIterator[Driver]:
+    """Open everything; ready means that database, contracts and protocol were seen to fit. Raises NotReadyError.
+
+    `patience_seconds` is for a tool server that cannot be reached: it may be starting at this very moment.
+    """
     authorization = read_authorization(settings.authz_file)
     key = SigningKey.from_jwk(read_signing_key(links.signing_key_file))
     minter = Minter(key, links.issuer, links.audience)
     size = min(POOL_SIZE_MAX, settings.concurrency + 4)
     async with database(links.dsn, size) as pool, ToolClient(links.server_url, _probe(minter)) as client:
         listing = Listing(client, TOOLS)
-        found = await listing.refresh()
-        if isinstance(found, NotReady):
-            raise NotReadyError(f"{found.what} {found.mend}")
+        await _listed(listing, patience_seconds)
         parts = Parts(
             pool=pool,
             tools=Gateway(client, minter, listing, Pace(Rates(settings.rate_principal, settings.rate_tenant))),
@@ -90,11 +96,19 @@ async def driver(settings: Settings, links: Links) -> AsyncIterator[Driver]:
 
 @asynccontextmanager
 async def runtime(settings: Settings, links: Links) -> AsyncIterator[Runtime]:
-    """The same with the queue. Raises NotReadyError."""
-    async with driver(settings, links) as opened:
+    """The same with the queue, for a worker, which may be started before its tool server. Raises NotReadyError."""
+    async with driver(settings, links, PATIENCE_SECONDS) as opened:
         queue = queue_app(links.dsn)
         async with queue.open_async():
             yield Runtime(opened, queue, waker(queue))
+
+
+async def _listed(listing: Listing, patience_seconds: float) -> None:
+    until = time.monotonic() + patience_seconds
+    while isinstance(found := await listing.refresh(), NotReady):
+        if found.reason is not Reason.UNREACHABLE or time.monotonic() > until:
+            raise NotReadyError(f"{found.what} {found.mend}")
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 def pins(settings: Settings, authorization: AuthorizationSet) -> Pins:
