@@ -1,0 +1,101 @@
+"""The command line as a user has it: real processes, one home, and what they printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "returns"
+SECONDS_MAX = 110  # below the timeout of a test, so that its output is seen
+
+
+@dataclass(frozen=True)
+class Said:
+    """What came of a command."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        assert self.out, self.err
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Cli:
+    """`kessai` with a home of its own and nothing else of ours in its environment."""
+
+    home: Path
+    settings: Mapping[str, str]
+
+    def environment(self, **more: str) -> dict[str, str]:
+        foreign = ("KESSAI_", "PG", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        return (
+            plain
+            | {"KESSAI_HOME": str(self.home), "PYTHONPATH": str(ROOT), "TERM": "dumb"}
+            | dict(self.settings)
+            | more
+        )
+
+    def start(self, *arguments: str, **more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*COMMAND, *arguments], env=self.environment(**more), text=True, cwd=ROOT, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def __call__(self, *arguments: str, given: str = "", **more: str) -> Said:
+        with self.start(*arguments, **more) as process:
+            try:
+                out, err = process.communicate(given, timeout=SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        said = Said(process.returncode, out, err)
+        assert "Traceback" not in out + err, out + err
+        return said
+
+    def with_settings(self, **settings: str) -> Cli:
+        return Cli(self.home, {**self.settings, **settings})
+
+    def status(self) -> dict[str, Any]:
+        return dict(self("status", "--json").json())
+
+    def part(self, name: str) -> dict[str, Any]:
+        return dict(next(part for part in self.status()["parts"] if part["name"] == name))
+
+    def dsn(self, database: str, role: str) -> str:
+        """The connection of a role of the running stack; the password stays in its file."""
+        port = self.part("postgres")["port"]
+        passfile = str(self.home / "passfiles" / role)
+        return make_conninfo(host="127.0.0.1", port=port, dbname=database, user=role, passfile=passfile)
+
+    def owner(self, database: str) -> psycopg.Connection[Any]:
+        """The owner's own connection, who may try anything."""
+        return psycopg.connect(self.dsn(database, f"{database}_owner"), autocommit=True)
+
+
+COMMAND = (sys.executable, "-m", "host.cli")
+
+
+def case(name: str, **changes: Any) -> dict[str, Any]:
+    """An example, changed."""
+    return {**json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8")), **changes}
+
+
+def written(folder: Path, document: Any) -> str:
+    """A case's file."""
+    file = folder / "case.json"
+    file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+    return str(file)
