@@ -59,4 +59,4 @@ def complaint(words: list[str]) -> str | None:
     return None
 
 
-(_USAGE,) = typer.BadParameter.__bases__  # what a command line raises for every mistake
+_USAGE: type[Exception] = typer.BadParameter.__bases__[0]  # what a command line raises for every mistake
