@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import os
 import json
 import sys
 from dataclasses import asdict
@@ -176,10 +177,18 @@ def _owner_dsn() -> str:
     return settings_of(OwnerSettings).migrate_dsn.get_secret_value()
 
 
+def _operator() -> str:
+    """Name who runs the command; in a container a user may have a number and no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}"
+
+
 def _revoke(kind: Literal["kid", "jti"], value: str) -> None:
     from tool_server.store.switches import revoke as refuse_from_now_on
 
-    asyncio.run(refuse_from_now_on(_owner_dsn(), kind, value, getpass.getuser()))
+    asyncio.run(refuse_from_now_on(_owner_dsn(), kind, value, _operator()))
     typer.echo(f"revoked {kind} {value}")
 
 
@@ -188,7 +197,7 @@ def _switch(name: str, *, enabled: bool) -> None:
 
     if name not in _names():
         raise typer.BadParameter(f"there is no tool {name!r}; `kessai-tools tools list` names them")
-    asyncio.run(switch_tool(_owner_dsn(), name, getpass.getuser(), enabled=enabled))
+    asyncio.run(switch_tool(_owner_dsn(), name, _operator(), enabled=enabled))
     typer.echo(f"{name} is {'enabled' if enabled else 'removed'}")
 
 

@@ -7,6 +7,7 @@ no token exists that was not registered first.
 from __future__ import annotations
 
 import getpass
+import os
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -118,10 +119,18 @@ def _write_scope(wanted: Wanted, principal: Principal, name: str) -> frozenset[S
     return frozenset({tool.scope})
 
 
+def _operator() -> str:
+    """Name who runs the command; in a container a user may have a number and no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}"
+
+
 def _task(grant: ExternalGrant, wanted: Wanted) -> dict[str, Any]:
     return {
         "jti": grant.jti, "task_id": grant.task_id, "tenant_id": grant.tenant_id, "principal": grant.subject,
         "customer": grant.customer, "scopes": sorted(grant.scopes), "tool": grant.tool, "resource": grant.resource,
         "idempotency_key": grant.idempotency_key, "seconds": grant.seconds,
-        "issued_by": getpass.getuser() if wanted.issued_by is None else wanted.issued_by,
+        "issued_by": _operator() if wanted.issued_by is None else wanted.issued_by,
     }  # fmt: skip
