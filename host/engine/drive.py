@@ -27,7 +27,13 @@ from host.engine.settle import CUT_OFF, EXPIRED, answered, in_doubt, rejected, r
 from host.engine.verify import read_arguments, verified
 from host.engine.wait import Wait, halted
 from host.store import ledger
-from host.store.errors import OutOfTimeError, StaleWorkflowError, StoppedError, UnsettledElsewhereError
+from host.store.errors import (
+    OutOfTimeError,
+    ReadsStoppedError,
+    StaleWorkflowError,
+    StoppedError,
+    UnsettledElsewhereError,
+)
 from shared_contracts.contract import Tool
 from shared_contracts.errors import Category
 
@@ -112,8 +118,7 @@ class _Driver:
             wait = Wait("ended", None)
             match error:
                 case StoppedError():
-                    call = instead.state.proposal
-                    wait = halted(reads=call is not None and not self.parts.registry[call.tool].writes)
+                    wait = halted(reads=isinstance(error, ReadsStoppedError))
                 case OutOfTimeError():
                     review(instead, "limit", "limit")
                 case UnsettledElsewhereError():

@@ -27,6 +27,10 @@ class StoppedError(StoreError):
     """A stop is engaged; nothing new begins."""
 
 
+class ReadsStoppedError(StoppedError):
+    """Every call is stopped, not only those that change something."""
+
+
 class UnsettledElsewhereError(StoreError):
     """Another workflow has an effect without outcome on the same units."""
 
@@ -43,6 +47,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS001": StoppedError,
     "KS002": UnsettledElsewhereError,
     "KS003": OutOfTimeError,
+    "KS004": ReadsStoppedError,
     "KS010": InvariantError,
     "KS011": InvariantError,
     "KS012": InvariantError,

@@ -17,14 +17,14 @@ DECLARE
     v_out   record;
     v_tenant text;
 BEGIN
+    IF p -> 'attempt_opened' ->> 'purpose' = 'call' AND stopped('reads') THEN
+        RAISE EXCEPTION 'calls are stopped' USING ERRCODE = 'KS004';  -- what is in doubt may still be looked up
+    END IF;
     IF p ? 'effect_opened' THEN
         PERFORM pg_advisory_xact_lock_shared(stop_lock_key());
         IF stopped('updates') THEN
             RAISE EXCEPTION 'updates are stopped' USING ERRCODE = 'KS001';
         END IF;
-    END IF;
-    IF p -> 'attempt_opened' ->> 'purpose' = 'call' AND stopped('reads') THEN
-        RAISE EXCEPTION 'calls are stopped' USING ERRCODE = 'KS001';  -- what is in doubt may still be looked up
     END IF;
 
     UPDATE workflow w SET
