@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import os
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path

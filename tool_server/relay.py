@@ -26,10 +26,10 @@ async def run_once(pool: Pool, channel: Channel) -> int:
 
 
 async def run(pool: Pool, channel: Channel) -> None:
-    """Run for ever; a database that is away is waited for."""
+    """Run for ever; a database that is away, or not migrated yet, is waited for."""
     while True:
         try:
             await run_once(pool, channel)
-        except (psycopg.OperationalError, UnavailableError, BusyError) as error:
+        except (psycopg.Error, UnavailableError, BusyError) as error:
             log.warning("relay_waits", **exception_fields(error))
         await asyncio.sleep(_SECONDS)

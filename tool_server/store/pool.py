@@ -91,24 +91,25 @@ class Pool:
         async with AsyncExitStack() as stack:
 
             async def first() -> tuple[Connection, Row]:
+                await stack.aclose()  # the connection of an attempt that failed
                 connection = await stack.enter_async_context(self.connection())
                 return connection, await one(connection, query, parameters)
 
-            try:
-                lent = await first()
-            except errors.LockNotAvailable as error:
-                raise BusyError(str(error)) from error
-            except psycopg.OperationalError as error:
-                if not _connection_died(error):
-                    raise UnavailableError(str(error)) from error
-                await stack.aclose()
-                await self._pool.check()
-                lent = await first()
-            yield lent
+            yield await self._tried(first)
 
     async def _twice(self, act: Callable[[Connection], Awaitable[T]]) -> T:
+        async def once() -> T:
+            async with self.connection() as connection:
+                return await act(connection)
+
+        return await self._tried(once)
+
+    async def _tried(self, once: Callable[[], Awaitable[T]]) -> T:
+        """Run what may run twice, and a second time where the first met a dead connection or a deadlock."""
         try:
-            return await self._once(act)
+            return await once()
+        except errors.LockNotAvailable as error:
+            raise BusyError(str(error)) from error
         except _TRANSIENT:
             pass
         except psycopg.OperationalError as error:
@@ -116,16 +117,11 @@ class Pool:
                 raise UnavailableError(str(error)) from error
             await self._pool.check()  # after a restart all idle connections are dead: replace them at once
         try:
-            return await self._once(act)
+            return await once()
+        except errors.LockNotAvailable as error:
+            raise BusyError(str(error)) from error
         except psycopg.OperationalError as error:
             raise UnavailableError(str(error)) from error
-
-    async def _once(self, act: Callable[[Connection], Awaitable[T]]) -> T:
-        async with self.connection() as connection:
-            try:
-                return await act(connection)
-            except errors.LockNotAvailable as error:
-                raise BusyError(str(error)) from error
 
 
 async def one(connection: Connection, query: LiteralString, parameters: Parameters) -> Row:
