@@ -58,8 +58,8 @@ async def work(
     with _asked_to_stop() as stop:
         async with asyncio.TaskGroup() as beside:
             loops = (
-                beside.create_task(_each(SWEEP_SECONDS, lambda: _sweep(parts, wake, queue))),
-                beside.create_task(_each(REFRESH_SECONDS, refresh)),
+                beside.create_task(_each(SWEEP_SECONDS, lambda: _sweep(parts, wake, queue), stop)),
+                beside.create_task(_each(REFRESH_SECONDS, refresh, stop)),
             )
             while not stop.is_set():
                 await _take_wake_ups(parts, queue, concurrency, stop)
@@ -120,12 +120,17 @@ async def _sweep(parts: Parts, wake: Wake, queue: App) -> None:
     await sweep.requeue_stalled(queue, max(parts.lease_seconds, 3.0))
 
 
-async def _each(seconds: float, action: Callable[[], Awaitable[object]]) -> None:
-    """Repeat an action; a database that is away is tried again at the next turn."""
+async def _each(seconds: float, action: Callable[[], Awaitable[object]], stop: asyncio.Event) -> None:
+    """Repeat an action; a database that is away is tried again at the next turn.
+
+    An action may swallow the one cancellation that we get, so the stop itself ends the loop too.
+    """
     with contextlib.suppress(asyncio.CancelledError):
-        while True:
+        while not stop.is_set():
             try:
                 await action()
             except DATABASE_AWAY as error:
                 log.warning("beside_work_failed", error=type(error).__name__)
-            await asyncio.sleep(seconds)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await stop.wait()
