@@ -1,0 +1,470 @@
+"""Two drivers, two sweepers, two submissions at once: one of them writes, and no wake-up is lost between them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg_pool import AsyncConnectionPool
+
+from host.domain.control import WAITED, Actor
+from host.domain.step import Step
+from host.engine.accept import RequestConflictError, accept, read_case
+from host.engine.drive import drive, load
+from host.engine.parts import Parts
+from host.engine.sweep import requeue_stalled, run_once
+from host.engine.wake import queue_app, waker
+from host.store import ledger
+from host.store.errors import StaleWorkflowError
+from tests.support.engine import (
+    CASE,
+    DESK,
+    KINDS,
+    PINS,
+    advance_clock,
+    asynchronous,
+    engine,
+    no_wake,
+    owners,
+    rows,
+    take,
+)
+from tests.support.fake_tools import FakeTools, rejected
+from tests.support.scripted_planner import ScriptedPlanner
+
+ROUNDS = 100
+
+
+@dataclass
+class Meeting:
+    """Lets each driver read the workflow, and lets none of them write before all have read."""
+
+    barrier: asyncio.Barrier
+    versions: list[int] = field(default_factory=list)
+    waited: set[str] = field(default_factory=set)
+
+    def cursor(self, name: str) -> type[psycopg.AsyncCursor[Any]]:
+        meeting = self
+
+        class Meets(psycopg.AsyncCursor[Any]):
+            async def fetchone(self) -> Any:
+                row = await super().fetchone()
+                if isinstance(row, dict) and "workflow" in row and name not in meeting.waited:
+                    meeting.waited.add(name)
+                    meeting.versions.append(row["workflow"]["version"])
+                    await meeting.barrier.wait()
+                return row
+
+        return Meets
+
+
+@asynccontextmanager
+async def racing(parts: Parts, meeting: Meeting, name: str) -> AsyncIterator[Parts]:
+    """A driver of its own, over a connection of its own, that takes part in the meeting."""
+    kwargs = {"autocommit": True, "cursor_factory": meeting.cursor(name)}
+    async with AsyncConnectionPool(parts.pool.conninfo, min_size=1, max_size=2, open=False, kwargs=kwargs) as pool:
+        yield replace(parts, pool=pool, owner=name)
+
+
+@asynchronous
+async def test_of_two_drivers_that_read_the_same_version_one_commits_a_hundred_times():
+    tools = FakeTools()
+    meeting = Meeting(asyncio.Barrier(2))
+    async with engine(tools) as parts, racing(parts, meeting, "a") as a, racing(parts, meeting, "b") as b:
+        for n in range(ROUNDS):
+            tools.script["get_order"] = [rejected("not_found")] * 2
+            workflow_id = await take(parts, request_id=f"race-{n}")
+            meeting.versions.clear()
+            meeting.waited.clear()
+            before = len(tools.requests)
+            await asyncio.gather(drive(a, workflow_id), drive(b, workflow_id))
+            assert meeting.versions == [1, 1]
+            ((version, fence, state),) = await rows(
+                parts, "SELECT version, fence, state FROM workflow WHERE workflow_id = %(id)s", id=workflow_id
+            )
+            assert (version, fence, state) == (3, 1, "REJECTED")
+            assert len(tools.requests) == before + 1
+
+
+@pytest.mark.parametrize("state", ["RECEIVED", "RETRY_WAIT", "dead driver"])
+def test_two_drivers_on_a_whole_return_make_one_effect_each_whatever_they_start_from(state):
+    @asynchronous
+    async def run() -> None:
+        tools = FakeTools()
+        async with engine(tools) as parts:
+            for n in range(10):
+                tools.executed.clear()
+                meeting = Meeting(asyncio.Barrier(2))
+                workflow_id = await take(parts, request_id=f"race-{n}")
+                if state == "RETRY_WAIT":
+                    tools.script["create_return"] = [rejected("rate_limited")]
+                    await drive(parts, workflow_id)
+                    advance_clock(parts, 2)
+                if state == "dead driver":
+                    tools.script["create_return"] = [_die(tools)]
+                    with pytest.raises(ZeroDivisionError):
+                        await drive(parts, workflow_id)
+                    advance_clock(parts, 16)
+                async with racing(parts, meeting, "a") as a, racing(parts, meeting, "b") as b:
+                    await asyncio.gather(drive(a, workflow_id), drive(b, workflow_id))
+                assert len(set(meeting.versions)) == 1
+                assert (await load(parts, workflow_id)).task.state == "COMPLETED"
+                assert sorted(name for name, _ in tools.executed) == ["create_return", "send_return_notice"]
+
+    run()
+
+
+def _die(tools: FakeTools) -> Any:
+    def answer(request: Any) -> Any:
+        tools.honest(request)
+        raise ZeroDivisionError
+
+    return answer
+
+
+@asynchronous
+async def test_a_decision_that_took_long_does_not_overwrite_what_was_decided_meanwhile():
+    """A move by somebody else while the planner thinks: the stale proposal is discarded, the move stays."""
+    tools, thinking, thought = FakeTools(refund=80_000), asyncio.Event(), asyncio.Event()
+
+    async def think() -> None:
+        thinking.set()
+        await thought.wait()
+
+    async with engine(tools) as parts:
+        workflow_id = await take(parts)
+        slow = ScriptedPlanner(deterministic=False, thinking=think)
+        driving = asyncio.create_task(drive(replace(parts, planner=slow), workflow_id))
+        await thinking.wait()
+        with owners(parts) as connection:
+            connection.execute("UPDATE workflow SET version = version + 1")
+        version = (await load(parts, workflow_id)).trace.version
+        slow.thinking = None
+        thought.set()
+        state = await driving
+        calls = await rows(parts, "SELECT tool, count(*) FROM call GROUP BY tool ORDER BY tool")
+    assert state.task.state == "WAITING_APPROVAL"
+    assert state.trace.version > version
+    assert calls == [("check_return_policy", 1), ("create_return", 1), ("get_order", 1)]
+    assert [view.state for view in slow.views] == ["RECEIVED", "RECEIVED", "ORDER_VERIFIED", "ELIGIBLE"]
+
+
+async def approve(parts: Parts, workflow_id: UUID) -> None:
+    """Move a waiting row as an approver's event does: one guarded step, due at once, and a lease for nobody."""
+    state = await load(parts, workflow_id)
+    kind = next(iter(parts.kinds.values()))
+    step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=0)
+    step.business("approved", WAITED, "approved", Actor.APPROVER)
+    payload = step.payload("approvals", 1.0, ("approved", 0.0))
+    async with parts.pool.connection() as connection:
+        await ledger.commit_step(connection, workflow_id, state.trace.version, state.trace.fence, payload)
+
+
+@asynchronous
+async def test_a_row_that_is_moved_while_its_driver_is_about_to_release_it_is_driven_on():
+    """The driver has found that there is nothing to do but to wait; before it lets go, the row is moved."""
+    tools = FakeTools(script={"get_order": [rejected("rate_limited")]})
+    async with engine(tools) as parts:
+        workflow_id = await take(parts)
+        moved: list[int] = []
+
+        class Late(psycopg.AsyncCursor[Any]):
+            async def execute(self, query: Any, params: Any = None, **kwargs: Any) -> Any:
+                releasing = "commit_step(" in str(query) and params["step"].obj["row"]["release"]
+                if releasing and not moved:
+                    with owners(parts) as connection:
+                        connection.execute("UPDATE workflow SET version = version + 1")
+                    moved.append(1)
+                return await super().execute(query, params, **kwargs)
+
+        kwargs = {"autocommit": True, "cursor_factory": Late}
+        async with AsyncConnectionPool(parts.pool.conninfo, min_size=1, max_size=2, open=False, kwargs=kwargs) as pool:
+            state = await drive(replace(parts, pool=pool), workflow_id)
+        ((lease,),) = await rows(parts, "SELECT lease_owner FROM workflow")
+    assert moved == [1]
+    assert lease is None
+    assert state.task.state == "COMPLETED"
+    assert tools.sent("get_order") == 2
+
+
+@asynchronous
+async def test_a_row_that_was_moved_and_released_before_its_driver_let_go_is_claimed_again_and_driven_on():
+    tools = FakeTools(refund=80_000)
+    async with engine(tools) as parts:
+        workflow_id = await take(parts)
+        await drive(parts, workflow_id)
+        advance_clock(parts, 24 * 3600 + 1)
+
+        class Late(psycopg.AsyncCursor[Any]):
+            done = False
+
+            async def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+                if "commit_step(" in str(query) and not Late.done:
+                    Late.done = True
+                    await approve(parts, workflow_id)
+                return await super().execute(query, *args, **kwargs)
+
+        kwargs = {"autocommit": True, "cursor_factory": Late}
+        async with AsyncConnectionPool(parts.pool.conninfo, min_size=1, max_size=2, open=False, kwargs=kwargs) as pool:
+            state = await drive(replace(parts, pool=pool), workflow_id)
+        events = [
+            e
+            for (e,) in await rows(
+                parts, "SELECT m.event FROM checkpoint JOIN legal_transition m USING (move_id) ORDER BY seq"
+            )
+        ]
+    assert "expired" not in events
+    assert "approved" in events
+    assert state.task.state == "NEEDS_REVIEW"  # no approval can be shown to anybody yet, so nothing is sent
+    assert state.task.reason == "approval_required"
+
+
+@asynchronous
+async def test_a_driver_that_lost_the_race_for_a_claim_does_not_take_the_winners_lease_for_its_own():
+    tools = FakeTools()
+    meeting = Meeting(asyncio.Barrier(2))
+    async with engine(tools) as parts, racing(parts, meeting, "a") as a, racing(parts, meeting, "b") as b:
+        workflow_id = await take(parts)
+        held, resume = asyncio.Event(), asyncio.Event()
+
+        async def slow(request: Any) -> Any:
+            held.set()
+            await resume.wait()
+            return tools.honest(request)
+
+        tools.script["get_order"] = [slow]
+        both = [asyncio.create_task(drive(one, workflow_id)) for one in (a, b)]
+        await held.wait()
+        done, pending = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        (loser,) = done
+        assert loser.result().control.leased
+        resume.set()
+        (winner,) = pending
+        assert (await winner).task.state == "COMPLETED"
+    assert tools.sent("get_order") == 1
+
+
+@asynchronous
+async def test_a_wake_up_that_meets_a_live_lease_ends_at_once_and_costs_a_read():
+    tools = FakeTools()
+    async with engine(tools) as parts:
+        workflow_id = await take(parts)
+        held, resume = asyncio.Event(), asyncio.Event()
+
+        async def slow(request: Any) -> Any:
+            held.set()
+            await resume.wait()
+            return tools.honest(request)
+
+        tools.script["get_order"] = [slow]
+        driving = asyncio.create_task(drive(parts, workflow_id))
+        await held.wait()
+        version = (await load(parts, workflow_id)).trace.version
+        doubled = await drive(replace(parts, owner="second"), workflow_id)
+        assert doubled.trace.version == version
+        resume.set()
+        assert (await driving).task.state == "COMPLETED"
+
+
+@asynchronous
+async def test_a_lost_wake_up_is_brought_back_by_the_sweeper():
+    async with engine(FakeTools()) as parts:
+        workflow_id = await take(parts)  # nobody was woken
+        queue = queue_app(parts.pool.conninfo)
+        async with queue.open_async():
+            assert await run_once(parts, waker(queue)) == 1
+            assert await run_once(parts, waker(queue)) == 0  # its wake-up is pending
+            jobs = await rows(parts, "SELECT args, lock, queueing_lock, status::text FROM procrastinate_jobs")
+        assert jobs == [({"workflow_id": str(workflow_id)}, None, None, "todo")]
+
+
+@asynchronous
+async def test_a_timer_that_is_due_becomes_a_wake_up_and_one_that_is_not_does_not():
+    tools = FakeTools(script={"get_order": [rejected("rate_limited")]})
+    async with engine(tools) as parts:
+        workflow_id = await take(parts)
+        await drive(parts, workflow_id)
+        woken: list[UUID] = []
+
+        async def wake(connection: Any, due: UUID) -> None:
+            woken.append(due)
+
+        assert await run_once(parts, wake) == 0
+        advance_clock(parts, 2)
+        assert await run_once(parts, wake) == 1
+        assert woken == [workflow_id]
+
+
+@asynchronous
+async def test_a_job_in_hand_of_a_worker_that_may_be_dead_is_no_excuse():
+    async with engine(FakeTools()) as parts:
+        await take(parts)
+        queue = queue_app(parts.pool.conninfo)
+        async with queue.open_async():
+            await run_once(parts, waker(queue))
+            with owners(parts) as connection:
+                connection.execute("UPDATE procrastinate_jobs SET status = 'doing'")
+            assert await run_once(parts, waker(queue)) == 1
+
+
+@asynchronous
+async def test_two_sweepers_at_once_wake_everybody_once_between_them():
+    async with engine(FakeTools()) as parts:
+        for n in range(30):
+            await take(parts, request_id=f"due-{n}")
+        queue = queue_app(parts.pool.conninfo)
+        async with queue.open_async():
+            found = await asyncio.gather(*(run_once(parts, waker(queue)) for _ in range(4)))
+            ((jobs, workflows),) = await rows(
+                parts, "SELECT count(*), count(DISTINCT args ->> 'workflow_id') FROM procrastinate_jobs"
+            )
+    assert sum(found) == jobs == workflows == 30
+
+
+@asynchronous
+async def test_a_pass_of_the_sweeper_is_bounded_and_takes_the_oldest_first():
+    woken: list[UUID] = []
+
+    async def wake(connection: Any, due: UUID) -> None:
+        woken.append(due)
+
+    async with engine(FakeTools()) as parts:
+        ids = [await take(parts, request_id=f"due-{n}") for n in range(120)]
+        with owners(parts) as connection:
+            connection.execute(
+                "UPDATE workflow SET wake_at = clock_now() - interval '1 h' WHERE workflow_id = %s", (ids[-1],)
+            )
+        assert await run_once(parts, wake) == 100
+    assert woken[0] == ids[-1]
+
+
+@asynchronous
+async def test_a_dead_workers_job_goes_back_to_the_queue_also_where_two_processes_find_it():
+    async with engine(FakeTools()) as parts:
+        queue = queue_app(parts.pool.conninfo)
+        async with queue.open_async():
+            await take(parts)
+            await run_once(parts, waker(queue))
+            with owners(parts) as connection:
+                connection.execute("INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 h')")
+                connection.execute(
+                    "UPDATE procrastinate_jobs SET status = 'doing', worker_id = (SELECT id FROM procrastinate_workers)"
+                )
+            await asyncio.gather(*(requeue_stalled(queue, 15.0) for _ in range(3)))
+            jobs = await rows(parts, "SELECT status::text FROM procrastinate_jobs")
+    assert jobs == [("todo",)]
+
+
+@asynchronous
+async def test_a_wake_up_is_made_in_the_very_transaction_that_takes_the_case_in():
+    """Either both are there or neither is."""
+    async with engine(FakeTools()) as parts:
+        queue = queue_app(parts.pool.conninfo)
+        workflow, case = read_case(CASE, KINDS)
+        kind = parts.kinds[workflow.kind, workflow.release]
+
+        async def failing(connection: Any, workflow_id: UUID) -> None:
+            await waker(queue)(connection, workflow_id)
+            raise ZeroDivisionError
+
+        async with queue.open_async():
+            with pytest.raises(ZeroDivisionError):
+                await accept(parts, kind, case, DESK, PINS, None, failing)
+            assert await rows(
+                parts, "SELECT (SELECT count(*) FROM workflow), (SELECT count(*) FROM procrastinate_jobs)"
+            ) == [(0, 0)]
+            await accept(parts, kind, case, DESK, PINS, None, waker(queue))
+            assert await rows(
+                parts, "SELECT (SELECT count(*) FROM workflow), (SELECT count(*) FROM procrastinate_jobs)"
+            ) == [(1, 1)]
+
+
+@asynchronous
+async def test_twenty_first_submissions_at_once_make_one_workflow():
+    async with engine(FakeTools()) as parts:
+        workflow, case = read_case(CASE, KINDS)
+        kind = parts.kinds[workflow.kind, workflow.release]
+        taken = await asyncio.gather(*(accept(parts, kind, case, DESK, PINS, None, no_wake) for _ in range(20)))
+        counted = await rows(parts, "SELECT count(*), max(seq) FROM workflow")
+    assert len({one.workflow_id for one in taken}) == 1
+    assert sum(one.created for one in taken) == 1
+    assert counted == [(1, 1)]
+
+
+@asynchronous
+async def test_twenty_different_bodies_under_one_request_make_one_workflow_and_nineteen_conflicts():
+    async with engine(FakeTools()) as parts:
+        workflow, _ = read_case(CASE, KINDS)
+        kind = parts.kinds[workflow.kind, workflow.release]
+        cases = [read_case({**CASE, "request_id": "q", "message": str(n)}, KINDS)[1] for n in range(20)]
+        taken = await asyncio.gather(
+            *(accept(parts, kind, case, DESK, PINS, None, no_wake) for case in cases), return_exceptions=True
+        )
+    conflicts = [one for one in taken if isinstance(one, RequestConflictError)]
+    assert len(conflicts) == 19
+    assert {one.workflow_id for one in conflicts} == {
+        one.workflow_id for one in taken if not isinstance(one, BaseException)
+    }
+
+
+@asynchronous
+async def test_a_stale_step_writes_nothing_at_all():
+    async with engine(FakeTools()) as parts:
+        workflow_id = await take(parts)
+        state = await load(parts, workflow_id)
+        kind = next(iter(parts.kinds.values()))
+        await drive(parts, workflow_id)
+        before = await rows(parts, COUNTS)
+        step = Step(state, kind.workflow, kind.moves, claim=True, active_ms=0)
+        step.alert("never", {})
+        async with parts.pool.connection() as connection:
+            for version, fence in ((1, 0), (8, 0), (1, 1), (9, 1)):
+                with pytest.raises(StaleWorkflowError):
+                    await ledger.commit_step(connection, workflow_id, version, fence, step.payload("x", 1, None))
+        assert await rows(parts, COUNTS) == before
+
+
+COUNTS = """
+SELECT (SELECT count(*) FROM checkpoint), (SELECT count(*) FROM audit), (SELECT count(*) FROM decision),
+       (SELECT count(*) FROM call), (SELECT count(*) FROM attempt), (SELECT count(*) FROM effect),
+       (SELECT count(*) FROM outbox), (SELECT version FROM workflow)
+"""
+
+
+@asynchronous
+async def test_of_two_intents_over_one_line_that_begin_at_once_one_sees_the_other():
+    """Whoever commits first is on the wire while the other commits: that one goes to a person."""
+    for n in range(20):
+        tools, arrived, over = FakeTools(), [], asyncio.Event()
+
+        async def held(request: Any, tools: FakeTools = tools, arrived: Any = arrived, over: Any = over) -> Any:
+            arrived.append(request.workflow_id)
+            if len(arrived) == 2:
+                over.set()
+            await over.wait()
+            return tools.honest(request)
+
+        async def driven(one: UUID, parts: Parts, over: asyncio.Event = over) -> Any:
+            state = await drive(parts, one)
+            over.set()
+            return state
+
+        both = asyncio.Barrier(2)
+
+        async def together(request: Any, both: asyncio.Barrier = both, tools: FakeTools = tools) -> Any:
+            await both.wait()
+            return tools.honest(request)
+
+        tools.script = {"check_return_policy": [together, together], "create_return": [held, held]}
+        async with engine(tools) as parts:
+            ids = [await take(parts, request_id=f"{n}-{who}") for who in "ab"]
+            states = await asyncio.gather(*(driven(one, parts) for one in ids))
+        assert len(arrived) == 1
+        assert sorted(state.task.state for state in states) == ["COMPLETED", "NEEDS_REVIEW"]
+        assert {state.task.reason for state in states} == {"notice_verified", "unsettled_elsewhere"}
