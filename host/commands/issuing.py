@@ -25,7 +25,7 @@ from host.stack.keys import read_signing_key
 from host.stack.status import PartState, status
 from host.store import external
 from host.tool_client.mint import ExternalGrant, Minter, SigningKey, new_jti
-from shared_contracts.contract import FROM_TOKEN, Scope
+from shared_contracts.contract import FROM_TOKEN
 from shared_contracts.tools import TOOLS
 
 READ = ":read"
@@ -37,7 +37,7 @@ class Wanted:
 
     customer: str
     principal: str | None
-    scopes: frozenset[Scope] | None
+    scopes: frozenset[str] | None
     resource: str | None
     allow_write: str | None
     minutes: int
@@ -86,7 +86,7 @@ def _grant(wanted: Wanted, principal: Principal, task_id: UUID) -> ExternalGrant
         tenant_id=principal.tenant_id,
         subject=principal.name,
         customer=wanted.customer,
-        scopes=frozenset(scope.value for scope in scopes),
+        scopes=scopes,
         tool=tool,
         resource=wanted.resource,
         idempotency_key=None if tool is None else f"external:{task_id}:{tool}",
@@ -94,18 +94,19 @@ def _grant(wanted: Wanted, principal: Principal, task_id: UUID) -> ExternalGrant
     )
 
 
-def _read_scopes(wanted: Wanted, principal: Principal) -> frozenset[Scope]:
-    held = frozenset(scope for scope in principal.scopes if scope.value.endswith(READ))
+def _read_scopes(wanted: Wanted, principal: Principal) -> frozenset[str]:
+    held = frozenset(scope.value for scope in principal.scopes if scope.value.endswith(READ))
     scopes = held if wanted.scopes is None else wanted.scopes
     if beyond := scopes - held:
         named = ", ".join(sorted(beyond))
-        raise _refused(f"{named} is no read of {principal.name}", "A write is allowed by its name: --allow-write TOOL.")
+        mend = f"It may read: {' '.join(sorted(held))}. A write is allowed by its name: --allow-write TOOL."
+        raise _refused(f"{named} is no read of {principal.name}", mend)
     if not scopes:
         raise _refused(f"{principal.name} may read nothing", "Name another principal.")
     return scopes
 
 
-def _write_scope(wanted: Wanted, principal: Principal, name: str) -> frozenset[Scope]:
+def _write_scope(wanted: Wanted, principal: Principal, name: str) -> frozenset[str]:
     tool = TOOLS.get(name)
     if tool is None or not tool.writes or tool.idempotency_key != FROM_TOKEN:
         writes = ", ".join(one.name for one in TOOLS.values() if one.writes)
@@ -116,7 +117,7 @@ def _write_scope(wanted: Wanted, principal: Principal, name: str) -> frozenset[S
         raise _refused("a token for a write has that write's scope alone", "Leave --scope out.")
     if name not in principal.tools or tool.scope not in principal.scopes:
         raise _refused(f"{principal.name} may not call {name}", "Name another principal.")
-    return frozenset({tool.scope})
+    return frozenset({tool.scope.value})
 
 
 def _operator() -> str:

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from shared_contracts.contract import Scope
-
 MINUTES_MAX = 15
 
 
@@ -17,7 +15,8 @@ def issue(
         str | None, typer.Option("--principal", metavar="NAME", help="On whose behalf; see the authorization set.")
     ] = None,
     scope: Annotated[
-        list[Scope] | None, typer.Option("--scope", help="Only these; default: every read of the principal.")
+        list[str] | None,
+        typer.Option("--scope", metavar="SCOPE", help="Only these, such as orders:read; default: every read held."),
     ] = None,
     resource: Annotated[str | None, typer.Option("--resource", metavar="ORDER", help="Only this order.")] = None,
     allow_write: Annotated[

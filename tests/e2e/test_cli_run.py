@@ -124,7 +124,7 @@ def test_a_time_on_the_command_line_overrides_the_cases_own(stack: Cli, tmp_path
 
 
 def test_another_principal_sees_only_its_own_tenants_orders_and_needs_its_scopes(stack: Cli, tmp_path: Path):
-    other = stack("run", written(tmp_path, case("normal")), "--principal", "returns-desk@hoshi-jp", "--json")
+    other = stack("run", written(tmp_path, case("fault-429")), "--principal", "returns-desk@hoshi-jp", "--json")
     reader = stack(
         "run",
         written(tmp_path, case("fault-timeout", request_id="reader")),
