@@ -172,7 +172,7 @@ CREATE TABLE effect (
         REFERENCES decision (workflow_id, n, outcome, committed_in),
     CHECK ((outcome IS NULL) = (closed_at IS NULL)),
     CHECK (outcome IS DISTINCT FROM 'succeeded' OR external_id IS NOT NULL),
-    CHECK (verified_at IS NULL OR (outcome = 'succeeded' AND mismatch IS NULL))
+    CHECK (verified_at IS NULL OR (outcome IS NOT DISTINCT FROM 'succeeded' AND mismatch IS NULL))
 );
 -- at most one effect in flight per workflow
 CREATE UNIQUE INDEX effect_in_flight ON effect (workflow_id) WHERE outcome IS NULL;

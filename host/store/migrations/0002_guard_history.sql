@@ -36,23 +36,25 @@ CREATE TRIGGER checkpoint_chain AFTER INSERT ON checkpoint
 
 -- The row equals the fold of its history, and a successful end means verified effects.
 CREATE FUNCTION check_fold() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE w workflow;  -- as the transaction leaves it, whichever of its writes this is asked about
 BEGIN
+    SELECT * INTO w FROM workflow WHERE workflow_id = NEW.workflow_id;
     IF NOT EXISTS (
         SELECT FROM checkpoint c JOIN legal_transition m USING (move_id)
-         WHERE c.workflow_id = NEW.workflow_id AND c.seq = NEW.seq
-           AND m.control_to = NEW.control_state AND m.business_to = NEW.state
-           AND (NEW.resume_state IS NULL OR (m.event = 'transient' AND m.business_from = NEW.resume_state)))
-       OR EXISTS (SELECT FROM checkpoint c WHERE c.workflow_id = NEW.workflow_id AND c.seq = NEW.seq + 1) THEN
-        RAISE EXCEPTION 'workflow % does not stand where its history ends', NEW.workflow_id USING ERRCODE = 'KS011';
+         WHERE c.workflow_id = w.workflow_id AND c.seq = w.seq
+           AND m.control_to = w.control_state AND m.business_to = w.state
+           AND (w.resume_state IS NULL OR (m.event = 'transient' AND m.business_from = w.resume_state)))
+       OR EXISTS (SELECT FROM checkpoint c WHERE c.workflow_id = w.workflow_id AND c.seq = w.seq + 1) THEN
+        RAISE EXCEPTION 'workflow % does not stand where its history ends', w.workflow_id USING ERRCODE = 'KS011';
     END IF;
     IF EXISTS (
         SELECT FROM expected_effect x
-         WHERE x.kind = NEW.kind AND x.release = NEW.release AND x.success = NEW.state
-           AND (NOT EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id
+         WHERE x.kind = w.kind AND x.release = w.release AND x.success = w.state
+           AND (NOT EXISTS (SELECT FROM effect e WHERE e.workflow_id = w.workflow_id
                                AND e.name = x.name AND e.verified_at IS NOT NULL)
-                OR EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id
+                OR EXISTS (SELECT FROM effect e WHERE e.workflow_id = w.workflow_id
                               AND (e.outcome IS NULL OR (e.outcome = 'succeeded' AND e.verified_at IS NULL))))) THEN
-        RAISE EXCEPTION 'workflow % ends as done with an effect that is not verified', NEW.workflow_id
+        RAISE EXCEPTION 'workflow % ends as done with an effect that is not verified', w.workflow_id
             USING ERRCODE = 'KS012';
     END IF;
     RETURN NULL;
