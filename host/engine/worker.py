@@ -18,6 +18,7 @@ import psycopg
 import structlog
 from procrastinate import App
 from procrastinate.exceptions import ConnectorException
+from procrastinate.worker import Worker
 from psycopg_pool import PoolTimeout
 
 from host.domain.state import State
@@ -70,25 +71,27 @@ async def work(
 async def _take_wake_ups(parts: Parts, queue: App, concurrency: int, stop: asyncio.Event) -> None:
     """Run the queue's worker until it is asked to stop, or until the queue's connection fails."""
     heartbeat = min(5.0, parts.lease_seconds / 3)
-    worker = asyncio.create_task(
-        queue.run_worker_async(
-            concurrency=concurrency,
-            delete_jobs="always",
-            listen_notify=True,
-            install_signal_handlers=False,
-            fetch_job_polling_interval=POLL_SECONDS,
-            update_heartbeat_interval=heartbeat,
-            stalled_worker_timeout=max(parts.lease_seconds, 3 * heartbeat),
-            shutdown_graceful_timeout=GRACE_SECONDS,
-        )
+    worker = Worker(
+        queue,
+        concurrency=concurrency,
+        delete_jobs="always",
+        listen_notify=True,
+        install_signal_handlers=False,
+        fetch_job_polling_interval=POLL_SECONDS,
+        update_heartbeat_interval=heartbeat,
+        stalled_worker_timeout=max(parts.lease_seconds, 3 * heartbeat),
+        shutdown_graceful_timeout=GRACE_SECONDS,
     )
+    running = asyncio.create_task(worker.run())  # type: ignore[no-untyped-call]
     stopped = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stopped.cancel()
-        worker.cancel()  # it drains, then ends; one that ended by itself has lost its database
-        await _ended(worker)
+        # It drains, then ends; one that ended by itself has lost its database. No cancellation: Python 3.11's
+        # wait_for, which waits for each answer of the database, loses one that meets the answer.
+        worker.stop()  # type: ignore[no-untyped-call]
+        await _ended(running)
     if not stop.is_set():
         await asyncio.sleep(AGAIN_SECONDS)
 

@@ -81,7 +81,7 @@ async def temporary_database(root: Path, choice: StackChoice) -> AsyncIterator[D
 
 async def up(root: Path, choice: StackChoice) -> None:
     """Everything, with a worker, until `down`. What is outdated is restarted; a failure leaves all as it was."""
-    with ended_by_signals():
+    with ended_by_signals() as ending:
         home = open_home(root)
         async with locked(stack_lock(home)):
             before = recorded_mode(home) if anything_runs(home) else Mode.DOWN
@@ -91,6 +91,8 @@ async def up(root: Path, choice: StackChoice) -> None:
                 _, port = await _tool_server(parts, may_restart=True)
                 await _worker(parts, port)
             except BaseException:
+                if ending is not None:
+                    ending.leave()
                 write_mode(home, before)
                 if before is Mode.DOWN:
                     await stop_all(home)
@@ -122,12 +124,14 @@ async def stop_all(home: Home) -> None:
 
 @asynccontextmanager
 async def _holding(root: Path) -> AsyncIterator[tuple[Home, Hold]]:
-    with ended_by_signals():
+    with ended_by_signals() as ending:
         home = open_home(root)
         hold = Hold(holders_lock(home))
         try:
             yield home, hold
         finally:
+            if ending is not None:
+                ending.leave()
             if hold.held:
                 await _leave(home, hold)
             hold.close()
