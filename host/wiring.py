@@ -33,7 +33,7 @@ from host.workflows.catalogue import CURRENT, WORKFLOWS
 from shared_contracts.tools import TOOLS
 
 PATIENCE_SECONDS = 30.0  # both may be restarted at once; a tool server is up within a few seconds
-AGAIN_SECONDS = 0.25
+AGAIN_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)

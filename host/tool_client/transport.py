@@ -19,15 +19,14 @@ import orjson
 from host.domain.outcome import Lost, NotMcp, NotSent, Seen, TimedOut
 from host.tool_client.answer import Asked, Head, Message, read_answer
 from host.tool_client.exchange import Exchange, current_exchange
+from host.tool_client.knock import nobody_listens
 
 KEEP_ALIVE_SECONDS = 4.0  # below the 5 s after which uvicorn closes: else each idle pause risks a lost answer
 CONNECT_SECONDS_MAX = 3.0  # covers one lost SYN; includes the wait for a free connection
 CONNECT_SHARE = 0.8  # of what is left, so that a connection that never came is told from an answer that did not
 NOTICE_SECONDS_MAX = 1.0  # everybody's first call waits behind it, and nothing is answered to it
-KNOCK_SECONDS_MAX = 0.5  # a refusal comes at once; whoever is silent has not refused
 NEVER_DELIVERED = -31503  # only between this module and the SDK; lies outside JSON-RPC's reserved range
 
-_PORTS = {"http": 80, "https": 443}
 _FORWARDED = frozenset({"accept", "content-type"})
 
 
@@ -92,22 +91,9 @@ class Wire(httpx2.AsyncBaseTransport):
         except aiohttp.ClientResponseError:
             return NotMcp("not_http")
         except aiohttp.ClientPayloadError:
-            return Lost("cut_off", await self._nobody_listens())
+            return Lost("cut_off", await nobody_listens(self._url))
         except aiohttp.ClientError:
-            return Lost("closed", await self._nobody_listens())
-
-    async def _nobody_listens(self) -> bool:
-        """Knock once, and say nothing. Only a refusal tells; behind a balancer or a proxy there is none."""
-        url = httpx2.URL(self._url)
-        try:
-            async with asyncio.timeout(KNOCK_SECONDS_MAX):
-                _, writer = await asyncio.open_connection(url.host, url.port or _PORTS[url.scheme])
-        except ConnectionRefusedError:
-            return True
-        except (OSError, TimeoutError):
-            return False
-        writer.close()
-        return False
+            return Lost("closed", await nobody_listens(self._url))
 
     async def _post(self, request: httpx2.Request, asked: Asked, connect_seconds: float) -> Message | Seen:
         async with self._http.post(
