@@ -1,33 +1,43 @@
-"""Durable steps against what the same PostgreSQL can do if the program costs nothing, in one run.
+"""Durable steps against what the same PostgreSQL can do where the program costs nothing, in one run.
 
-The seven steps of a normal return are recorded once from the real engine, then replayed for fresh workflows by 16
-connections at once: what is measured is `commit_step` itself, with its checkpoints, ledger, decision and audit
-rows. `pgbench` commits one-row updates with as many clients before and after; the ratio uses their geometric mean.
+The steps of a normal return are recorded once from the real engine, then replayed for fresh workflows with 16 in
+flight, through the engine's own pool and statements: what is measured is `commit_step` itself, with its checkpoints,
+ledger, decision and audit rows. With the queue, each workflow is accepted together with its wake-up in one
+transaction, and a worker of the queue fetches the wake-up and commits the steps. `pgbench` commits one-row updates
+with as many clients before, between and after; a ratio uses the geometric mean of its two neighbours.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import os
 import re
 import subprocess
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
-from psycopg import AsyncConnection
 
-from host.engine.drive import drive
-from host.engine.wake import Wake, queue_app, waker
+from host.database import Pool, database
+from host.engine.wake import TASK, Wake, queue_app, waker
+from host.engine.worker import POLL_SECONDS
+from host.stack.serving import ADMIN
 from host.store import ledger
-from tests.support.engine import engine, rows, take
-from tests.support.fake_tools import FakeTools
+from host.wiring import Driver
+from tests.bench.cpu import Meter, Spent
+from tests.bench.figures import Figure
+from tests.bench.returns import one_return
+from tests.bench.stand import NotDurableError, Stand, wal_syncs
 
 IN_FLIGHT = 16
-SECONDS = 5.0
+SECONDS = 3.0
+AHEAD = 64  # wake-ups that wait for the worker
+STEPS_MIN, QUEUED_MIN = 0.18, 0.05
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class Recorded:
     steps: list[dict[str, Any]]
 
 
-async def record() -> tuple[Recorded, dict[str, float]]:
+async def record(made: Stand, driver: Driver) -> Recorded:
     """Drive one return with the real engine and keep what it committed."""
     steps: list[dict[str, Any]] = []
     original = ledger.commit_step
@@ -47,100 +57,150 @@ async def record() -> tuple[Recorded, dict[str, float]]:
         steps.append(step)
         return await original(connection, workflow_id, version, fence, step)
 
-    async with engine(FakeTools()) as parts:
-        workflow_id = await take(parts)
-        ledger.commit_step = keeping
-        try:
-            await drive(parts, workflow_id)
-        finally:
-            ledger.commit_step = original
-        row = (await rows(parts, "SELECT to_jsonb(w) FROM workflow w"))[0][0]
-        checkpoints = (await rows(parts, "SELECT count(*) FROM checkpoint"))[0][0]
-    return Recorded(row, steps), {"commits": len(steps) + 1, "checkpoints": checkpoints}
+    ledger.commit_step = keeping
+    try:
+        workflow_id = await one_return(driver, made)
+    finally:
+        ledger.commit_step = original
+    with psycopg.connect(made.admin("host")) as admin:
+        row = admin.execute("SELECT to_jsonb(w) FROM workflow w WHERE workflow_id = %s", (workflow_id,)).fetchone()
+    if row is None:
+        raise RuntimeError("the recorded return is gone")
+    return Recorded(row[0], steps)
 
 
-async def replay(dsn: str, recorded: Recorded, seconds: float, wake: Wake | None) -> float:
+async def measure(made: Stand, driver: Driver) -> list[Figure]:
+    """Give the ratios, and what a step costs in CPU; refuses where nothing reached the disk."""
+    recorded = await record(made, driver)
+    syncs = wal_syncs(made)
+    steps, queued = Spent(), Spent()
+    _prepare_one_row(made)
+    limits = [_one_row_rate(made)]
+    async with database(made.links.dsn, IN_FLIGHT) as pool:
+        with Meter(steps, made.server_pid, made.server.process.pid):
+            rate = await _alone(pool, recorded)
+        limits.append(_one_row_rate(made))
+        with Meter(queued, made.server_pid, made.server.process.pid):
+            rate_queued = await _queued(made, pool, recorded)
+    limits.append(_one_row_rate(made))
+    if wal_syncs(made) <= syncs:
+        raise NotDurableError("the log was never brought to the disk while steps were committed")
+    done = rate * SECONDS
+    return [
+        Figure("pgbench, one-row commits/s at 16 clients", math.prod(limits) ** (1 / len(limits)), "/s"),
+        Figure("durable steps/s at 16 in flight", rate, "/s"),
+        Figure("  of pgbench's one-row rate", rate / math.sqrt(limits[0] * limits[1]), "", "≥", STEPS_MIN),
+        Figure("durable steps/s through the queue, 16 in flight", rate_queued, "/s"),
+        Figure("  of pgbench's one-row rate", rate_queued / math.sqrt(limits[1] * limits[2]), "", "≥", QUEUED_MIN),
+        Figure("host CPU per durable step, 16 in flight", steps.quiet(steps.host) / done, "ms", raw=steps.host / done),
+        Figure("PostgreSQL CPU per durable step", steps.quiet(steps.postgres) / done, "ms", raw=steps.postgres / done),
+    ]
+
+
+async def _alone(pool: Pool, recorded: Recorded) -> float:
     """Commit recorded steps for fresh workflows with 16 in flight; gives steps a second."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + SECONDS
     done = 0
 
     async def one() -> None:
         nonlocal done
-        async with await AsyncConnection.connect(dsn, autocommit=True, prepare_threshold=1) as connection:
-            while time.monotonic() < until:
-                steps = await _workflow(connection, recorded, wake)  # first: `+=` would read before it waits
-                done += steps
+        while time.monotonic() < until:
+            fresh = uuid4()
+            async with pool.connection() as connection:
+                await ledger.accept_case(connection, _case(recorded, fresh))
+            await _steps(pool, recorded, fresh)
+            done += len(recorded.steps) + 1
 
     started = time.monotonic()
     await asyncio.gather(*(one() for _ in range(IN_FLIGHT)))
     return done / (time.monotonic() - started)
 
 
-async def _workflow(connection: AsyncConnection[Any], recorded: Recorded, wake: Wake | None) -> int:
-    fresh = str(uuid4())
-    case = {**recorded.case, "workflow_id": fresh, "request_id": fresh, "body_sha256": "0" * 64}
-    if wake is None:
-        await ledger.accept_case(connection, case)
-    else:
-        async with connection.transaction():
-            await ledger.accept_case(connection, case)
-            await wake(connection, UUID(fresh))
+async def _queued(made: Stand, pool: Pool, recorded: Recorded) -> float:
+    """The same, each workflow woken through the queue by the transaction that accepts it."""
+    queue = queue_app(made.links.dsn)
+    waiting = asyncio.Semaphore(AHEAD)
+    done = 0
+
+    @queue.task(name=TASK)
+    async def replay(workflow_id: str) -> None:
+        nonlocal done
+        await _steps(pool, recorded, UUID(workflow_id))
+        done += len(recorded.steps) + 1
+        waiting.release()
+
+    async with queue.open_async(), _beside(_accept(pool, recorded, waiting, waker(queue))):
+        worker = queue.run_worker_async(
+            concurrency=IN_FLIGHT, delete_jobs="always", fetch_job_polling_interval=POLL_SECONDS,
+            install_signal_handlers=False,
+        )  # fmt: skip
+        async with _beside(worker):
+            started = time.monotonic()
+            await asyncio.sleep(SECONDS)
+            return done / (time.monotonic() - started)
+
+
+async def _accept(pool: Pool, recorded: Recorded, waiting: asyncio.Semaphore, wake: Wake) -> None:
+    while True:
+        await waiting.acquire()
+        fresh = uuid4()
+        async with pool.connection() as connection, connection.transaction():
+            await ledger.accept_case(connection, _case(recorded, fresh))
+            await wake(connection, fresh)
+
+
+@asynccontextmanager
+async def _beside(work: Any) -> AsyncIterator[None]:
+    task = asyncio.ensure_future(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def _case(recorded: Recorded, fresh: UUID) -> dict[str, Any]:
+    return {**recorded.case, "workflow_id": str(fresh), "request_id": str(fresh), "body_sha256": "0" * 64}
+
+
+async def _steps(pool: Pool, recorded: Recorded, fresh: UUID) -> None:
     version, fence = 1, 0
     for step in recorded.steps:
-        committed = await ledger.commit_step(connection, UUID(fresh), version, fence, _own(step, fresh))
+        async with pool.connection() as connection:
+            committed = await ledger.commit_step(connection, fresh, version, fence, _own(step, fresh))
         version, fence = committed.version, committed.fence
-    return len(recorded.steps) + 1
 
 
-def _own(step: dict[str, Any], fresh: str) -> dict[str, Any]:
+def _own(step: dict[str, Any], fresh: UUID) -> dict[str, Any]:
     """Give a step identities of its own: the token's id and the key are unique."""
     own = dict(step)
     if "attempt_opened" in own:
-        own["attempt_opened"] = {**own["attempt_opened"], "jti": uuid4().hex}
+        own["attempt_opened"] = {**own["attempt_opened"], "jti": os.urandom(16).hex()}
     if "effect_opened" in own:
-        name = own["effect_opened"]["name"]
-        units = [f"{fresh}/1"]
-        own["effect_opened"] = {**own["effect_opened"], "idempotency_key": f"{fresh}:{name}", "units": units}
+        key = f"{fresh}:{own['effect_opened']['name']}"
+        own["effect_opened"] = {**own["effect_opened"], "idempotency_key": key, "units": [f"{fresh}/1"]}
+    if "effect_closed" in own and own["effect_closed"]["external_id"] is not None:
+        own["effect_closed"] = {**own["effect_closed"], "external_id": f"R-{fresh}"}
     return own
 
 
-def one_row_rate(programs: Path, dsn: str, seconds: float) -> float:
+def _prepare_one_row(made: Stand) -> None:
+    with psycopg.connect(made.admin(), autocommit=True) as admin:
+        admin.execute("CREATE TABLE IF NOT EXISTS bench_row (id int PRIMARY KEY, n int NOT NULL)")
+        admin.execute("TRUNCATE bench_row")
+        admin.execute("INSERT INTO bench_row SELECT g, 0 FROM generate_series(1, 10000) g")
+
+
+def _one_row_rate(made: Stand) -> float:
     """Commit one-row updates with pgbench at the same number of clients; gives commits a second."""
     script = "\\set id random(1, 10000)\nUPDATE bench_row SET n = n + 1 WHERE id = :id;\n"
     command = [
-        programs / "pgbench", "-n", "-M", "prepared", "-c", str(IN_FLIGHT), "-j", "2", "-T", str(int(seconds)),
-        "-f", "/dev/stdin", dsn,
+        str(made.pgbench), "-n", "-M", "prepared", "-c", str(IN_FLIGHT), "-j", "2", "-T", str(int(SECONDS)), "-f",
+        "/dev/stdin", "-h", str(made.server.socket_directory), "-p", str(made.server.port), "-U", ADMIN, "postgres",
     ]  # fmt: skip
-    found = subprocess.run(command, input=script, capture_output=True, text=True, check=True)
+    password = {"PGPASSWORD": made.cluster.admin_password()}
+    found = subprocess.run(command, input=script, capture_output=True, text=True, check=False, env=password, timeout=60)
     match = re.search(r"tps = ([0-9.]+)", found.stdout)
     if match is None:
         raise RuntimeError(f"pgbench said nothing: {found.stderr}")
     return float(match.group(1))
-
-
-async def measure(programs: Path, admin_dsn: str, host_dsn: str) -> dict[str, float]:
-    """Give the ratios and the counts; refuses where a commit is not durable."""
-    with psycopg.connect(admin_dsn, autocommit=True) as admin:
-        for name in ("fsync", "synchronous_commit", "full_page_writes"):
-            row = admin.execute("SELECT current_setting(%s)", (name,)).fetchone()
-            if row is None or row[0] != "on":
-                raise RuntimeError(f"{name} is off: nothing would be durable, so nothing is reported")
-        admin.execute("CREATE TABLE IF NOT EXISTS bench_row (id int PRIMARY KEY, n int NOT NULL)")
-        admin.execute("TRUNCATE bench_row")
-        admin.execute("INSERT INTO bench_row SELECT g, 0 FROM generate_series(1, 10000) g")
-    recorded, counts = await record()
-    queue = queue_app(host_dsn)
-    async with queue.open_async():
-        before = one_row_rate(programs, admin_dsn, SECONDS)
-        steps = await replay(host_dsn, recorded, SECONDS, None)
-        queued = await replay(host_dsn, recorded, SECONDS, waker(queue))
-        after = one_row_rate(programs, admin_dsn, SECONDS)
-    limit = math.sqrt(before * after)
-    return {
-        "one_row_commits_per_second": limit,
-        "durable_steps_per_second": steps,
-        "durable_steps_ratio": steps / limit,
-        "with_accept_and_wake_ratio": queued / limit,
-        "commits_of_a_normal_return": counts["commits"],
-        "checkpoints_per_commit": counts["checkpoints"] / counts["commits"],
-    }
