@@ -1,8 +1,8 @@
 """Whether anybody still listens at an address where a connection has just broken. It says nothing to whoever answers.
 
-    refused ─────────────► nobody: the process that listened there has died
-    open, and stays open ► somebody; a proxy or a balancer in front of a dead server too
-    open, and broken off ► knock again: a dying process gives up its connections one by one, its listener among them
+Refused: nobody, since the process that listened there has died. Open, and it stays open: somebody, be it a proxy or a
+balancer in front of a dead server. Open, and broken off: knock again, for a dying process gives up its connections one
+by one, and its listener among them.
 """
 
 from __future__ import annotations
