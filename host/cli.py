@@ -60,7 +60,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a narrow terminal shows what it can
     try:
-        app()
+        app(prog_name="kessai")  # also where it was started as a module
     except _expected() as error:
         _end(error)
 

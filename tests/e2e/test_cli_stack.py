@@ -1,0 +1,75 @@
+"""The stack of one machine: kept up, taken down, emptied, and never left running after a run of its own."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import EXAMPLES, Cli
+from tests.support.records import fits
+
+pytestmark = pytest.mark.xdist_group("cli-mistakes")
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_run_brings_up_what_it_needs_and_leaves_nothing_running(nowhere: Cli):
+    said = nowhere("run", str(EXAMPLES / "normal.json"))
+    assert said.code == 0, said.err
+    seen = nowhere.status()
+    assert (seen["mode"], {part["state"] for part in seen["parts"]}) == ("down", {"stopped"})
+    read = nowhere("list", "--json")
+    assert [row["state"] for row in read.json()["workflows"]] == ["COMPLETED"]
+    assert nowhere.status()["mode"] == "down"
+    again = nowhere("run", str(EXAMPLES / "normal.json"))
+    assert "already known" in again.out
+    assert nowhere("empty", "--yes").code == 0
+    assert list(nowhere.home.iterdir()) == []
+
+
+def test_a_stack_that_is_up_is_adopted_and_stays_until_it_is_taken_down(nowhere: Cli):
+    assert nowhere("down").err.strip() == "nothing ran"
+    up = nowhere("up")
+    assert up.code == 0, up.err
+    pids = {part["name"]: part["pid"] for part in fits(nowhere.status(), "command.status.json")["parts"]}
+    assert set(pids) == {"postgres", "tool_server", "worker"}
+    nowhere("run", str(EXAMPLES / "normal.json"))
+    nowhere("up")
+    assert {part["name"]: part["pid"] for part in nowhere.status()["parts"]} == pids
+    port = nowhere.part("tool_server")["port"]
+    assert listens(port)
+    assert nowhere("down").err.strip() == "stopped"
+    assert {part["state"] for part in nowhere.status()["parts"]} == {"stopped"}
+    assert not listens(port)
+    assert nowhere("migrate").code == 0
+    assert nowhere.status()["mode"] == "down"
+    nowhere("empty", "--yes")
+
+
+def test_nothing_is_removed_without_a_yes(nowhere: Cli):
+    nowhere.home.mkdir()
+    (nowhere.home / ".kessai-home").write_text('{"id": "x", "layout": 1}', encoding="utf-8")
+    (nowhere.home / "mail").mkdir()
+    said = nowhere("empty", given="n\n")
+    assert said.code == 1
+    assert (nowhere.home / "mail").is_dir()
+    assert nowhere("empty", given="y\n").code == 0
+    assert not (nowhere.home / "mail").exists()
+
+
+def test_secrets_are_made_once_and_a_key_is_rotated_on_demand(nowhere: Cli, tmp_path: Path):
+    directory = tmp_path / "secrets"
+    assert "made" in nowhere("secrets", str(directory)).err
+    before = {path.name: path.read_text() for path in directory.iterdir() if path.is_file()}
+    assert "everything already" in nowhere("secrets", str(directory)).err
+    assert "new signing key" in nowhere("secrets", str(directory), "--rotate").err
+    after = {path.name: path.read_text() for path in directory.iterdir() if path.is_file()}
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"signing.jwk", "jwks.json"}
+    directory.chmod(0o755)
+    assert nowhere("secrets", str(directory)).code == 15
