@@ -143,7 +143,7 @@ def _name(call: Call, one: Attempt | EngineRead) -> str:
 def _arrived(one: Attempt | EngineRead) -> str:
     if one.outcome is None:
         return "under way"
-    if one.outcome in {"unknown", "cut_off"}:
+    if one.outcome in {"unknown", "cut_off"} or (one.error is not None and one.error.code == "no_answer"):
         return "nobody knows"
     return "it never left" if one.error is not None and one.error.code == "unreachable" else "answered"
 

@@ -55,7 +55,7 @@ HANDOVER: dict[str, tuple[str, str]] = {
     "no_rule": AUTHORIZATION["no_rule"],
     "attempts_exhausted": ("Every attempt that the contract allows was made; nothing was executed.", "Mend what the attempts' errors name, then send the case in again under a new request_id."),
     "recoveries_exhausted": ("The case was taken up again too often: workers died on it, or the server was away.", "Look for what kills workers; then send the case in again under a new request_id."),
-    "retry_suspended": ("Retries are suspended while many calls of this tool fail.", "Mend the tool; then send the case in again under a new request_id."),
+    "retry_suspended": ("Retries are suspended while more than 200 cases wait for a worker, or one has waited over 15 minutes.", "Start more workers, or find out what they wait for; then send the case in again under a new request_id."),
     "unknown_effect": ("A write may have happened, and no look-up could tell.", "See “An unknown effect” above."),
     "unsettled_elsewhere": ("Another case has an unknown effect on the same lines.", "Settle that one first, see “An unknown effect” above."),
     "unverified_effect": ("A write succeeded, and could not be read back.", "See “An unknown effect” above; the answer has the number."),

@@ -114,7 +114,10 @@ def for_tool_server() -> dict[str, str]:
 
 def for_worker(settings: Settings) -> dict[str, str]:
     """Give what was set for a worker that the stack starts, by its variables' names; paths become absolute."""
-    names = {"authz_file", "planner", "concurrency", "lease_seconds", "order_snapshot", "policy_version", "principal"}
+    names = {
+        "authz_file", "planner", "concurrency", "lease_seconds", "order_snapshot", "policy_version", "rate_principal",
+        "rate_tenant",
+    }  # fmt: skip
     chosen = {name: getattr(settings, name) for name in sorted(names & settings.model_fields_set)}
     return {
         f"{PREFIX}{name}".upper(): str(value.resolve() if isinstance(value, Path) else value)

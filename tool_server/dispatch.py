@@ -35,6 +35,7 @@ from tool_server.tools import notices, orders, policies, returns
 from tool_server.tools.handler import Handler
 from tool_server.validation import Checked, check_arguments, fault_of_output
 
+DRAIN_SECONDS = 18.0  # above the longest tool's timeout, below what a supervisor waits
 log = structlog.get_logger()
 T = TypeVar("T")
 
@@ -58,6 +59,7 @@ class Dispatcher:
         }
         self._exit = AsyncExitStack()
         self._working: set[asyncio.Task[Any]] = set()
+        self._looking: asyncio.Task[str | None] | None = None
 
     async def __aenter__(self) -> Self:
         for pool in self._pools.values():
@@ -68,9 +70,9 @@ class Dispatcher:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Finish the calls in hand, then close."""
+        """Finish the calls in hand, as far as the drain's time goes, then close."""
         if self._working:
-            await asyncio.wait(self._working)
+            await asyncio.wait(self._working, timeout=DRAIN_SECONDS)
         await self._exit.aclose()
 
     async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any] | None) -> Answer:
@@ -82,8 +84,10 @@ class Dispatcher:
         return await self._to_its_end(calls.disabled(self._pools["orders"]))
 
     async def ready(self) -> str | None:
-        """Say why calls cannot be served now; None when they can."""
-        return await self._to_its_end(self._fault())
+        """Say why calls cannot be served now; None when they can. However many ask, one look is under way."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._fault())
+        return await asyncio.shield(self._looking)
 
     async def _fault(self) -> str | None:
         """Give a reason that anybody may read: it names no file, no host and no person."""

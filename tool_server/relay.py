@@ -32,4 +32,6 @@ async def run(pool: Pool, channel: Channel) -> None:
             await run_once(pool, channel)
         except (psycopg.Error, UnavailableError, BusyError) as error:
             log.warning("relay_waits", **exception_fields(error))
+        except Exception as error:  # noqa: BLE001 - the outermost place: one notice that cannot be sent stops no other
+            log.error("relay_failed", **exception_fields(error))  # noqa: TRY400 - its text may quote data
         await asyncio.sleep(_SECONDS)

@@ -18,7 +18,7 @@ from host.domain.control import ENDS, STARTED, WAITED, Actor, Control, Execution
 from host.domain.outcome import Rejected, Success, Unknown
 from host.domain.state import State, from_row
 from host.domain.step import Step
-from host.engine.lease import holding
+from host.engine.lease import Lease
 from host.engine.parts import Kind, Parts, new_jti
 from host.engine.propose import ask_planner, redispatch
 from host.engine.reconcile import looked_up
@@ -81,6 +81,7 @@ class _Driver:
         self.state = state
         self.claim = claim  # until the first commit has taken the lease
         self.committed = time.monotonic()
+        self.lease = Lease(parts)
 
     def held(self) -> int | None:
         """Give the fence that this driver works under, once it has one."""
@@ -136,6 +137,7 @@ class _Driver:
                 connection, step.state.task.workflow_id, trace.version, trace.fence, payload
             )
         self.committed, self.claim = before, False
+        self.lease.taken(before)
         self.state = step.state.after(done.version, done.fence, done.active_ms, done.entered_active_ms)
 
     # -- between the commits ------------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ class _Driver:
             if (step.dirty or step.claim) and not self.parts.planner.deterministic:
                 await self._commit(step, None)
                 step = self._step()
-            wait = await holding(self.parts, self.state, ask_planner(self.parts, step, self._active_ms()))
+            wait = await self.lease.holding(self.state, ask_planner(self.parts, step, self._active_ms()))
             if wait is not None:
                 return wait
         return None
@@ -253,9 +255,12 @@ class _Driver:
         timeout = min(float(tool.timeout_seconds), limits.call_ceiling_seconds)
         if purpose == "call":  # what was done has to be found out also where the time for doing it is up
             timeout = max(0.1, min(timeout, limits.active_seconds - self._active_ms() / 1000))
-        if time.monotonic() - self.committed >= self.parts.lease_seconds:
+        await self.lease.holding(
+            self.state, self.parts.tools.turn(self.state.task.tenant_id, self.state.task.principal)
+        )
+        if self.lease.over():
             raise StaleWorkflowError("the lease ran out before the request left")
-        return await holding(self.parts, self.state, send(self.parts, self.state, tool, arguments, timeout))
+        return await self.lease.holding(self.state, send(self.parts, self.state, tool, arguments, timeout))
 
     async def _retry_allowed(self, *, asked: bool) -> bool:
         """Automatic retry stops while the waiting queue is too long or too old."""

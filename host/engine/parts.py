@@ -48,6 +48,9 @@ class Tools(Protocol):
     async def call(self, request: Request) -> Outcome:
         """Make one call; never raises for anything that the wire does."""
 
+    async def turn(self, tenant_id: str, principal: str) -> None:
+        """Wait until a call of this principal may leave; before it, so that a lease is looked at after it."""
+
     def available(self) -> frozenset[str]:
         """Name the tools that the server's newest listing has."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
+
 from host.domain.authorization import ALERTED, TOLD_TO_PLANNER, Decision, Facts, Verdict
 from host.domain.control import AUTHORIZED, NO_PROPOSAL, PROPOSED, REFUSED, Control, Execution
 from host.domain.proposals import Final, NeedsHuman, PlannerFault, ToolCall
@@ -21,8 +23,10 @@ from host.engine.wellformed import fault_of
 from host.planner.context import definition, taken, view
 from shared_contracts.contract import Tool
 
+log = structlog.get_logger()
 APPROVAL_SECONDS = 24 * 3600.0
 _NO_DECISION = PlannerFault("not_a_decision", "Answer with one tool call, a final answer or a hand-over.")
+_FAILED = PlannerFault("planner_failed", "The planner broke down; nothing was proposed.")
 _NOT_DONE = PlannerFault("unbacked_completion_claim", "The task is not done; propose the next call.")
 
 
@@ -38,7 +42,11 @@ async def ask_planner(parts: Parts, step: Step, active_ms: float) -> Wait | None
         return _nothing_offered(parts, step, active_ms)
     tools = tuple(definition(parts.registry[name]) for name in sorted(names))
     seen = view(state.task.kind, state.task.state, state.task.case, state.evidence.calls, state.control.refusals)
-    answer: Any = await parts.planner.decide(seen, tools)
+    try:
+        answer: Any = await parts.planner.decide(seen, tools)
+    except Exception as error:  # noqa: BLE001 - a planner is foreign code: whatever it raises is output that is none
+        log.warning("planner_failed", workflow_id=str(state.task.workflow_id), error=type(error).__name__)
+        answer = _FAILED
     match answer:
         case ToolCall() as proposal:
             return _judge(parts, step, proposal, active_ms)

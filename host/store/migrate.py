@@ -46,10 +46,30 @@ def _make_roles(connection: psycopg.Connection[Any], passwords: Path | None) -> 
             )
         database = sql.Identifier(connection.info.dbname)
         connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, name))
-        if passwords is not None and (passwords / role).exists():
-            secret = (passwords / role).read_text(encoding="utf-8").strip()
+        secret = None if passwords is None else _password(passwords, role)
+        if secret is not None:
             verifier = connection.pgconn.encrypt_password(secret.encode(), role.encode(), b"scram-sha-256").decode()
             connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, sql.Literal(verifier)))
+
+
+class PasswordError(Exception):
+    """A role's password is not there, or cannot be read; see KESSAI_ROLE_PASSWORDS."""
+
+
+def _password(directory: Path, role: str) -> str | None:
+    """Read a role's password; a role without a file keeps what it has, a directory that is not there is a mistake."""
+    file = directory / role
+    if not directory.is_dir():
+        raise PasswordError(f"{directory}: there is no such directory; see KESSAI_ROLE_PASSWORDS")
+    try:
+        secret = file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PasswordError(f"{file}: the role's password cannot be read ({type(error).__name__})") from error
+    if not secret:
+        raise PasswordError(f"{file}: the file is empty; write the role's password into it")
+    return secret
 
 
 def _apply(connection: psycopg.Connection[Any]) -> tuple[str, ...]:

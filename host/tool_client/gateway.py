@@ -24,13 +24,16 @@ class Gateway:
         self._listing = listing
         self._pace = pace
 
+    async def turn(self, tenant_id: str, principal: str) -> None:
+        """Wait until a call of this principal may leave."""
+        await self._pace.wait(tenant_id, principal)
+
     def available(self) -> frozenset[str]:
         """Name the tools of the newest listing."""
         return self._listing.available
 
     async def call(self, request: Request) -> Outcome:
-        """Wait for its turn, mint, send, classify."""
-        await self._pace.wait(request.tenant_id, request.subject)
+        """Mint, send, classify."""
         arguments = dict(request.arguments)
         grant = Grant(
             jti=request.jti,

@@ -39,7 +39,9 @@ class Pace:
     def _bucket(self, what: str, name: str, rate: float) -> AsyncLimiter:
         bucket = self._buckets.get((what, name))
         if bucket is None:
-            bucket = self._buckets[what, name] = AsyncLimiter(rate * BURST_SECONDS, BURST_SECONDS)
+            bucket = self._buckets[what, name] = AsyncLimiter(
+                max(1.0, rate * BURST_SECONDS), max(BURST_SECONDS, 1 / rate)
+            )
             if len(self._buckets) > KEPT_MAX:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end((what, name))

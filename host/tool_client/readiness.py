@@ -107,12 +107,14 @@ class Listing:
         self._client = client
         self._needed = needed
         self.available: frozenset[str] = frozenset()
+        self._dropped: set[str] = set()  # while a listing is under way, which may be older than the server's word
 
     async def refresh(self) -> Ready | NotReady:
         """List again."""
+        self._dropped.clear()
         found = await check(self._client, self._needed)
         if isinstance(found, Ready):
-            self.available = found.available
+            self.available = found.available - self._dropped
         elif found.reason is not Reason.UNREACHABLE:
             self.available = frozenset()
         return found
@@ -120,3 +122,4 @@ class Listing:
     def drop(self, name: str) -> None:
         """Take a tool out at once, on the server's word that it is disabled."""
         self.available -= {name}
+        self._dropped.add(name)

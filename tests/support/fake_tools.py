@@ -49,6 +49,9 @@ class FakeTools:
     line: dict[str, Any] = field(default_factory=dict)
     executed: list[tuple[str, str]] = field(default_factory=list)
 
+    async def turn(self, tenant_id: str, principal: str) -> None:
+        """Nobody waits."""
+
     def available(self) -> frozenset[str]:
         return self.names
 

@@ -89,6 +89,8 @@ async def _set_password(connection: AsyncConnection, role: str, password: str) -
 
 
 def _password(directory: Path, role: str) -> str | None:
+    if not directory.is_dir():
+        raise RolesError(f"{directory}: there is no such directory; see KESSAI_TOOLS_ROLE_PASSWORDS")
     try:
         text = (directory / role).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
