@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,7 +19,7 @@ POSTGRES = "postgres"
 
 
 class PartState(StrEnum):
-    """`DIED` is one that was not stopped, and is gone."""
+    """`DIED` is one that is gone although nobody stopped it or the whole stack."""
 
     RUNNING = "running"
     NOT_READY = "not_ready"
@@ -54,8 +54,10 @@ async def status(root: Path) -> StackStatus:
     if home is None:
         return StackStatus(root, Mode.DOWN, f"there is no home at {root} yet; kessai run or kessai up makes one", ())
     mode, why = _mode(home)
-    programs = [await _program(home, name) for name in (TOOL_SERVER, WORKER)]
-    return StackStatus(home.root, mode, why, (_postgres(home), *programs))
+    found = [_postgres(home), *[await _program(home, name) for name in (TOOL_SERVER, WORKER)]]
+    if recorded_mode(home) is Mode.DOWN:  # what had died before it was all stopped is no news any more
+        found = [replace(part, state=PartState.STOPPED) if part.state is PartState.DIED else part for part in found]
+    return StackStatus(home.root, mode, why, tuple(found))
 
 
 def _mode(home: Home) -> tuple[Mode, str]:

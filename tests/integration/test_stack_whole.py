@@ -24,7 +24,7 @@ from host.stack.errors import StackError, StackProblem
 from host.stack.files import read_json, write_json
 from host.stack.home import existing_home, open_home
 from host.stack.mode import Mode
-from host.stack.pids import born
+from host.stack.pids import Identity, born
 from host.stack.ports import LOOPBACK, choose_port
 from host.stack.removal import empty_home
 from host.stack.stack import Endpoints, down, temporary_database, temporary_stack, up
@@ -278,6 +278,15 @@ def test_what_died_of_a_stack_that_is_up_is_said_and_mended(root: Path) -> None:
     assert states(root)[WORKER] is PartState.DIED
     asyncio.run(up(root, CHOICE))
     assert states(root)[WORKER] is PartState.RUNNING
+    for part in now(root).parts:
+        assert part.pid is not None
+        os.kill(part.pid, signal.SIGKILL)
+        gone = Identity(part.pid, born(part.pid) or "").gone(10)
+        assert asyncio.run(gone)
+    assert set(states(root).values()) == {PartState.DIED}
+    assert "nobody stopped it" in now(root).why
+    asyncio.run(down(root))
+    assert nothing_runs(root)
 
 
 def test_a_worker_that_is_told_to_end_the_moment_it_is_ready_ends(root: Path) -> None:
