@@ -16,7 +16,7 @@ from psycopg_pool import AsyncConnectionPool
 from host.engine.parts import Parts
 
 
-class DiedError(Exception):
+class DiedError(BaseException):
     """This driver is no more."""
 
 
