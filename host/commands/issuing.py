@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from pydantic import ValidationError
+
 from host.commands.exits import CommandError, Exit
 from host.commands.output import say
 from host.commands.place import working
@@ -26,6 +28,7 @@ from host.stack.status import PartState, status
 from host.store import external
 from host.tool_client.mint import ExternalGrant, Minter, SigningKey, new_jti
 from shared_contracts.contract import FROM_TOKEN
+from shared_contracts.task_token import CallDetails
 from shared_contracts.tools import TOOLS
 
 READ = ":read"
@@ -55,6 +58,7 @@ async def issue(settings: Settings, wanted: Wanted) -> None:
         if principal is None:
             raise _refused("there is no such principal", f"The principals are: {', '.join(sorted(principals))}.")
         grant = _grant(wanted, principal, new_id())
+        _check(grant)
         key = SigningKey.from_jwk(read_signing_key(place.links.signing_key_file))
         async with database(place.links.dsn, 1) as pool, pool.connection() as connection:
             await external.register(connection, _task(grant, wanted))
@@ -92,6 +96,15 @@ def _grant(wanted: Wanted, principal: Principal, task_id: UUID) -> ExternalGrant
         idempotency_key=None if tool is None else f"external:{task_id}:{tool}",
         seconds=60 * wanted.minutes,
     )
+
+
+def _check(grant: ExternalGrant) -> None:
+    """Hold the words of the command line against the token's own types, before anything is written."""
+    try:
+        CallDetails(type="kessai_call", tool=grant.tool, resource=grant.resource, customer=grant.customer)
+    except ValidationError as error:
+        named = ", ".join(str(problem["loc"][0]) for problem in error.errors())
+        raise _refused(f"--{named} is no identifier", "Letters, digits, and . _ - are allowed, at most 80.") from error
 
 
 def _read_scopes(wanted: Wanted, principal: Principal) -> frozenset[str]:
