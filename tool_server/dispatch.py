@@ -59,14 +59,16 @@ class Dispatcher:
         }
         self._exit = AsyncExitStack()
         self._working: set[asyncio.Task[Any]] = set()
+        self._relaying: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[str | None] | None = None
 
     async def __aenter__(self) -> Self:
         for pool in self._pools.values():
             await self._exit.enter_async_context(pool)
         await self._refuse_newer_schema()
-        sending = asyncio.create_task(relay.run(self._pools["notices"], self._post.channel))
-        self._exit.push_async_callback(_end, sending)
+        stop = asyncio.Event()
+        self._relaying = asyncio.create_task(relay.run(self._pools["notices"], self._post.channel, stop))
+        self._exit.push_async_callback(_end, self._relaying, stop)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -99,6 +101,8 @@ class Dispatcher:
                 return f"database_unavailable: {family}"
             if version != NEWEST:
                 return f"schema_mismatch: {version}, not {NEWEST}"
+        if self._relaying is None or self._relaying.done():
+            return "relay_ended"
         return await self._post.channel.fault()
 
     async def _refuse_newer_schema(self) -> None:
@@ -191,6 +195,6 @@ def _pool(family: str, dsn: SecretStr) -> Pool:
         raise SettingsError(f"{name} is no connection string of PostgreSQL") from None
 
 
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait([task])
+async def _end(relaying: asyncio.Task[None], stop: asyncio.Event) -> None:
+    stop.set()
+    await relaying

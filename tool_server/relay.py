@@ -1,11 +1,14 @@
 """Sends what waits in the outbox: notices that surely did not leave when their own handler tried.
 
 Invariant: it takes only `pending` rows that are due and that no live handler holds; any number may run at once.
+It is asked to stop and never cancelled: a mail in hand is finished and recorded, and a cancellation that meets the
+end of a statement can be lost (asyncio.wait_for before Python 3.12).
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import psycopg
 import structlog
@@ -20,18 +23,22 @@ _SECONDS = 1.0  # between rounds; a look costs one indexed read
 log = structlog.get_logger()
 
 
-async def run_once(pool: Pool, channel: Channel) -> int:
+async def run_once(pool: Pool, channel: Channel, stop: asyncio.Event | None = None) -> int:
     """Try every due notice once, one after the other; give how many were tried."""
-    return sum([await deliver_due(pool, channel, tenant, key) for tenant, key in await due(pool)])
+    tried = 0
+    for tenant, key in await due(pool):
+        if stop is not None and stop.is_set():
+            break
+        tried += await deliver_due(pool, channel, tenant, key)
+    return tried
 
 
-async def run(pool: Pool, channel: Channel) -> None:
-    """Run for ever; a database that is away, or not migrated yet, is waited for."""
-    while True:
+async def run(pool: Pool, channel: Channel, stop: asyncio.Event) -> None:
+    """Run until asked to stop; a database that is away, or not migrated yet, is waited for."""
+    while not stop.is_set():
         try:
-            await run_once(pool, channel)
+            await run_once(pool, channel, stop)
         except (psycopg.Error, UnavailableError, BusyError) as error:
             log.warning("relay_waits", **exception_fields(error))
-        except Exception as error:  # noqa: BLE001 - the outermost place: one notice that cannot be sent stops no other
-            log.error("relay_failed", **exception_fields(error))  # noqa: TRY400 - its text may quote data
-        await asyncio.sleep(_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _SECONDS)
