@@ -74,13 +74,13 @@ SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wak
 -- name: exceptions
 -- Handed to a person and not closed, the longest waiting first, with what was done outside.
 SELECT w.workflow_id, w.kind, w.tenant_id, w.resource, w.state, w.control_state, w.reason, w.wake_reason, w.created_at,
-       w.updated_at, false AS held, greatest(extract(epoch FROM clock_now() - w.updated_at), 0)::float8 AS age_seconds,
+       w.updated_at, false AS held, greatest(extract(epoch FROM clock_now() - w.review_since), 0)::float8 AS age_seconds,
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', e.name, 'outcome', e.outcome, 'external_id', e.external_id,
                                                      'verified', e.verified_at IS NOT NULL) ORDER BY e.step, e.attempt)
                    FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects
   FROM workflow w
- WHERE w.state = 'NEEDS_REVIEW'
- ORDER BY w.updated_at, w.workflow_id LIMIT %(most)s
+ WHERE w.review_since IS NOT NULL
+ ORDER BY w.review_since, w.workflow_id LIMIT %(most)s
 
 -- name: entries
 -- The ledger as it is exported: one row per call, newest workflow first.

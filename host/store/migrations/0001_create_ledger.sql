@@ -4,6 +4,20 @@
 CREATE FUNCTION clock_now() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT clock_timestamp()';
 COMMENT ON FUNCTION clock_now() IS 'The one clock for leases, expiry, due times and windows.';
 
+-- What one value may be stands in a domain: it is looked at where a value is written, while a table's own CHECK is
+-- read and planned anew by every statement on the table. What two columns owe each other stays with the table.
+CREATE DOMAIN ordinal AS integer CHECK (VALUE >= 1);
+CREATE DOMAIN tally AS integer CHECK (VALUE >= 0);
+CREATE DOMAIN milliseconds AS bigint CHECK (VALUE >= 0);
+CREATE DOMAIN label AS text CHECK (length(VALUE) BETWEEN 1 AND 80);
+CREATE DOMAIN planner_id AS text CHECK (length(VALUE) BETWEEN 1 AND 250);
+CREATE DOMAIN hex_digest AS text CHECK (VALUE ~ '^[0-9a-f]{64}$');
+CREATE DOMAIN decision_subject AS text CHECK (VALUE IN ('authorization', 'business'));
+CREATE DOMAIN execution_state AS text CHECK (VALUE IN
+    ('requested', 'waiting_for_approval', 'running', 'succeeded', 'verified', 'failed', 'unknown'));
+CREATE DOMAIN request_purpose AS text CHECK (VALUE IN ('call', 'verification', 'reconciliation'));
+CREATE DOMAIN effect_outcome AS text CHECK (VALUE IN ('succeeded', 'rejected', 'absent'));
+
 -- Every checkpoint that may ever be written; filled from the workflow files when the host migrates.
 CREATE TABLE legal_transition (
     move_id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -29,11 +43,11 @@ CREATE TABLE expected_effect (
 
 CREATE TABLE workflow (
     workflow_id       uuid PRIMARY KEY,
-    tenant_id         text NOT NULL CHECK (length(tenant_id) BETWEEN 1 AND 80),
+    tenant_id         label NOT NULL,
     kind              text NOT NULL,
     release           text NOT NULL,
-    request_id        text NOT NULL CHECK (length(request_id) BETWEEN 1 AND 80),
-    body_sha256       text NOT NULL CHECK (body_sha256 ~ '^[0-9a-f]{64}$'),
+    request_id        label NOT NULL,
+    body_sha256       hex_digest NOT NULL,
     principal         text NOT NULL,
     customer          text NOT NULL,
     resource          text NOT NULL,
@@ -48,15 +62,16 @@ CREATE TABLE workflow (
     control_state     text NOT NULL,
     resume_state      text,
     reason            text NOT NULL,
-    version           integer NOT NULL CHECK (version >= 1),
-    seq               integer NOT NULL CHECK (seq >= 1),
+    version           ordinal NOT NULL,
+    seq               ordinal NOT NULL,
     -- budgets; persisted, so that a restart resets none
-    refusals_in_a_row integer NOT NULL DEFAULT 0 CHECK (refusals_in_a_row >= 0),
-    recoveries        integer NOT NULL DEFAULT 0 CHECK (recoveries >= 0),
-    active_ms         bigint NOT NULL DEFAULT 0 CHECK (active_ms >= 0),
+    refusals_in_a_row tally NOT NULL DEFAULT 0,
+    recoveries        tally NOT NULL DEFAULT 0,
+    active_ms         milliseconds NOT NULL DEFAULT 0,
     active_since      timestamptz,
     entered_active_ms bigint NOT NULL DEFAULT 0,
     entered_at        timestamptz NOT NULL,
+    review_since      timestamptz,  -- set while a person has it; an index on what each step changes would slow each step
     -- waiting and working
     wake_at           timestamptz,
     wake_reason       text,
@@ -76,12 +91,12 @@ CREATE TABLE workflow (
 CREATE INDEX workflow_timer ON workflow (wake_at) WHERE wake_at IS NOT NULL;
 -- Work whose driver may have died.
 CREATE INDEX workflow_leased ON workflow (workflow_id) WHERE lease_owner IS NOT NULL;
-CREATE INDEX workflow_exception ON workflow (updated_at) WHERE state = 'NEEDS_REVIEW';
+CREATE INDEX workflow_exception ON workflow (review_since) WHERE review_since IS NOT NULL;
 CREATE INDEX workflow_resource ON workflow (tenant_id, resource);
 
 CREATE TABLE checkpoint (
     workflow_id uuid NOT NULL REFERENCES workflow,
-    seq         integer NOT NULL CHECK (seq >= 1),
+    seq         ordinal NOT NULL,
     move_id     integer NOT NULL REFERENCES legal_transition,
     reason      text NOT NULL,
     evidence    text[] NOT NULL,
@@ -91,8 +106,8 @@ CREATE TABLE checkpoint (
 
 CREATE TABLE decision (
     workflow_id  uuid NOT NULL REFERENCES workflow,
-    n            integer NOT NULL CHECK (n >= 1),
-    subject      text NOT NULL CHECK (subject IN ('authorization', 'business')),
+    n            ordinal NOT NULL,
+    subject      decision_subject NOT NULL,
     rule_version text NOT NULL,
     facts        jsonb NOT NULL,
     outcome      text NOT NULL,
@@ -106,16 +121,15 @@ CREATE TABLE decision (
 
 CREATE TABLE call (
     workflow_id      uuid NOT NULL REFERENCES workflow,
-    step             integer NOT NULL CHECK (step >= 1),
+    step             ordinal NOT NULL,
     step_id          text GENERATED ALWAYS AS (workflow_id::text || '.' || step::text) STORED,
     -- the planner's own id; one id, one step
-    call_id          text NOT NULL CHECK (length(call_id) BETWEEN 1 AND 250),
+    call_id          planner_id NOT NULL,
     tool             text NOT NULL,
     contract_version text NOT NULL,
     arguments        jsonb NOT NULL,
-    fingerprint      text NOT NULL CHECK (fingerprint ~ '^[0-9a-f]{64}$'),
-    execution_state  text NOT NULL CHECK (execution_state IN
-        ('requested', 'waiting_for_approval', 'running', 'succeeded', 'verified', 'failed', 'unknown')),
+    fingerprint      hex_digest NOT NULL,
+    execution_state  execution_state NOT NULL,
     result           jsonb,
     error            jsonb,
     proposed_at      timestamptz NOT NULL,
@@ -133,8 +147,8 @@ CREATE TABLE call (
 CREATE TABLE attempt (
     workflow_id uuid NOT NULL,
     step        integer NOT NULL,
-    n           integer NOT NULL CHECK (n >= 1),
-    purpose     text NOT NULL CHECK (purpose IN ('call', 'verification', 'reconciliation')),
+    n           ordinal NOT NULL,
+    purpose     request_purpose NOT NULL,
     tool        text NOT NULL,
     jti         text NOT NULL UNIQUE,
     started_at  timestamptz NOT NULL,
@@ -150,7 +164,7 @@ CREATE TABLE attempt (
 CREATE TABLE effect (
     workflow_id      uuid NOT NULL,
     step             integer NOT NULL,
-    attempt          integer NOT NULL CHECK (attempt >= 1),
+    attempt          ordinal NOT NULL,
     name             text NOT NULL,
     tenant_id        text NOT NULL,
     idempotency_key  text NOT NULL,
@@ -159,7 +173,7 @@ CREATE TABLE effect (
     decision_n       integer NOT NULL,
     decision_outcome text NOT NULL DEFAULT 'allow' CHECK (decision_outcome = 'allow'),
     committed_in     xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    outcome          text CHECK (outcome IN ('succeeded', 'rejected', 'absent')),
+    outcome          effect_outcome,
     external_id      text,
     verified_at      timestamptz,
     mismatch         jsonb,
@@ -185,7 +199,7 @@ CREATE INDEX effect_external ON effect (external_id) WHERE external_id IS NOT NU
 -- Proposals that came to nothing: recorded, told to the planner, counted.
 CREATE TABLE refusal (
     workflow_id uuid NOT NULL REFERENCES workflow,
-    n           integer NOT NULL CHECK (n >= 1),
+    n           ordinal NOT NULL,
     code        text NOT NULL,
     message     text NOT NULL,
     call_id     text,

@@ -2,32 +2,43 @@
 
 -- A history is a chain: each checkpoint starts where the one before it ended, by a move of its own kind and release.
 CREATE FUNCTION check_chain() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE broken record;
+DECLARE
+    broken  text;
+    outside boolean;  -- somebody else than the engine moved
 BEGIN
-    SELECT a.workflow_id, a.seq, m.event INTO broken
-      FROM added a
-      JOIN legal_transition m ON m.move_id = a.move_id
-      JOIN workflow w ON w.workflow_id = a.workflow_id
-      LEFT JOIN checkpoint p ON p.workflow_id = a.workflow_id AND p.seq = a.seq - 1
-      LEFT JOIN legal_transition pm ON pm.move_id = p.move_id
-     WHERE m.kind <> w.kind OR m.release <> w.release
-        OR (a.seq > 1 AND p.seq IS NULL)
-        OR a.seq > w.seq  -- the row has moved already, in this very transaction
-        OR coalesce(pm.control_to, '') <> m.control_from
-        OR coalesce(pm.business_to, '') <> m.business_from
-        -- a retry goes back to the very state that it left
-        OR (m.event = 'due' AND NOT (pm.event = 'transient' AND pm.business_from = m.business_to))
-        -- and is ended by a clock only where that clock would have ended the state that it left
-        OR (m.event <> 'due' AND m.actor = 'timer' AND pm.event = 'transient' AND NOT EXISTS (
-                SELECT FROM legal_transition x WHERE x.kind = m.kind AND x.release = m.release
-                   AND x.event = m.event AND x.actor = m.actor AND x.business_from = pm.business_from))
-        -- no clock, approver or operator moves a row whose effect has no outcome
-        OR (m.actor <> 'engine' AND EXISTS (
-                SELECT FROM effect e WHERE e.workflow_id = a.workflow_id AND e.outcome IS NULL))
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'checkpoint % of workflow % (%) does not continue its history',
-            broken.seq, broken.workflow_id, broken.event USING ERRCODE = 'KS010';
+    -- A few rows at a time: each is looked up by its keys, and no table is read whole.
+    SELECT min(a.workflow_id || '/' || a.seq) FILTER (
+            WHERE m.kind <> w.kind OR m.release <> w.release
+               OR (a.seq > 1 AND p.seq IS NULL)
+               OR a.seq > w.seq  -- the row has moved already, in this very transaction
+               OR coalesce(pm.control_to, '') <> m.control_from
+               OR coalesce(pm.business_to, '') <> m.business_from
+               -- a retry goes back to the very state that it left
+               OR (m.event = 'due' AND NOT (pm.event = 'transient' AND pm.business_from = m.business_to))),
+           bool_or(m.actor <> 'engine')
+      INTO broken, outside
+      FROM added a,
+           LATERAL (SELECT * FROM legal_transition l WHERE l.move_id = a.move_id OFFSET 0) m,
+           LATERAL (SELECT kind, release, seq FROM workflow WHERE workflow_id = a.workflow_id OFFSET 0) w
+      LEFT JOIN LATERAL (SELECT seq, move_id FROM checkpoint
+                          WHERE workflow_id = a.workflow_id AND seq = a.seq - 1 OFFSET 0) p ON true
+      LEFT JOIN LATERAL (SELECT * FROM legal_transition l WHERE l.move_id = p.move_id OFFSET 0) pm ON true;
+    IF broken IS NULL AND outside THEN
+        SELECT min(a.workflow_id || '/' || a.seq) INTO broken
+          FROM added a
+          JOIN legal_transition m ON m.move_id = a.move_id
+          LEFT JOIN checkpoint p ON p.workflow_id = a.workflow_id AND p.seq = a.seq - 1
+          LEFT JOIN legal_transition pm ON pm.move_id = p.move_id
+         -- a retry is ended by a clock only where that clock would have ended the state that it left
+         WHERE (m.event <> 'due' AND m.actor = 'timer' AND pm.event = 'transient' AND NOT EXISTS (
+                   SELECT FROM legal_transition x WHERE x.kind = m.kind AND x.release = m.release
+                      AND x.event = m.event AND x.actor = m.actor AND x.business_from = pm.business_from))
+            -- no clock, approver or operator moves a row whose effect has no outcome
+            OR (m.actor <> 'engine' AND EXISTS (
+                   SELECT FROM effect e WHERE e.workflow_id = a.workflow_id AND e.outcome IS NULL));
+    END IF;
+    IF broken IS NOT NULL THEN
+        RAISE EXCEPTION 'checkpoint % does not continue its history', broken USING ERRCODE = 'KS010';
     END IF;
     RETURN NULL;
 END $$;
@@ -35,10 +46,15 @@ CREATE TRIGGER checkpoint_chain AFTER INSERT ON checkpoint
     REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION check_chain();
 
 -- The row equals the fold of its history, and a successful end means verified effects.
-CREATE FUNCTION check_fold() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE w workflow;  -- as the transaction leaves it, whichever of its writes this is asked about
+CREATE FUNCTION check_fold() RETURNS trigger LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE w record;  -- as the transaction leaves it, whichever of its writes this is asked about
 BEGIN
-    SELECT * INTO w FROM workflow WHERE workflow_id = NEW.workflow_id;
+    SELECT workflow_id, kind, release, seq, state, control_state, resume_state, review_since INTO w
+      FROM workflow WHERE workflow_id = NEW.workflow_id;
+    IF (w.state = 'NEEDS_REVIEW') <> (w.review_since IS NOT NULL) THEN
+        RAISE EXCEPTION 'workflow % would be missing in the exception queue, or stay in it', w.workflow_id
+            USING ERRCODE = 'KS011';
+    END IF;
     IF NOT EXISTS (
         SELECT FROM checkpoint c JOIN legal_transition m USING (move_id)
          WHERE c.workflow_id = w.workflow_id AND c.seq = w.seq
@@ -60,7 +76,7 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE CONSTRAINT TRIGGER workflow_fold
-    AFTER INSERT OR UPDATE OF seq, state, control_state, resume_state, kind, release ON workflow
+    AFTER INSERT OR UPDATE OF seq, state, control_state, resume_state, review_since, kind, release ON workflow
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_fold();
 
 -- Histories, decisions and the audit are appended to and never changed; an outcome is written once.

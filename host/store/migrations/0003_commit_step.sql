@@ -5,17 +5,21 @@
 -- intent commits. 'kessai' in letters, so that no other advisory lock of this database meets it.
 CREATE FUNCTION stop_lock_key() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 118058463519593';
 
+-- Most of what a step costs is here, so: each statement is planned once per session, whatever its values are, and the
+-- members of the JSON are taken out one by one, since a function that stands in FROM is set up anew each time.
 CREATE FUNCTION commit_step(p_id uuid, p_version integer, p_fence bigint, p jsonb)
 RETURNS TABLE (version integer, fence bigint, at timestamptz, active_ms bigint, entered_active_ms bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     v_at    timestamptz := clock_now();
     v_row   jsonb := p -> 'row';
     v_claim jsonb := p -> 'claim';
-    v_seq   integer;
+    v_moves jsonb := p -> 'moves';
+    v_count integer := jsonb_array_length(p -> 'moves');
     v_out   record;
-    v_tenant text;
+    x       jsonb;
+    v_units text[];
 BEGIN
     IF p -> 'attempt_opened' ->> 'purpose' = 'call' AND stopped('reads') THEN
         RAISE EXCEPTION 'calls are stopped' USING ERRCODE = 'KS004';  -- what is in doubt may still be looked up
@@ -29,7 +33,7 @@ BEGIN
 
     UPDATE workflow w SET
         version = w.version + 1,
-        seq = w.seq + jsonb_array_length(p -> 'moves'),
+        seq = w.seq + v_count,
         state = v_row ->> 'state',
         control_state = v_row ->> 'control_state',
         resume_state = v_row ->> 'resume_state',
@@ -43,6 +47,7 @@ BEGIN
             w.active_ms + CASE WHEN v_claim IS NULL AND w.active_since IS NOT NULL
                 THEN greatest(0, extract(epoch FROM v_at - w.active_since) * 1000)::bigint ELSE 0 END END,
         entered_at = CASE WHEN w.state = v_row ->> 'state' THEN w.entered_at ELSE v_at END,
+        review_since = CASE WHEN v_row ->> 'state' = 'NEEDS_REVIEW' THEN coalesce(w.review_since, v_at) END,
         wake_at = v_at + make_interval(secs => (v_row ->> 'wake_after')::double precision),
         wake_reason = v_row ->> 'wake_reason',
         lease_owner = CASE WHEN (v_row ->> 'release')::boolean THEN NULL ELSE v_row ->> 'owner' END,
@@ -60,82 +65,77 @@ BEGIN
     IF v_out.active_ms >= (p ->> 'active_limit_ms')::bigint THEN
         RAISE EXCEPTION 'no time is left for a call' USING ERRCODE = 'KS003';
     END IF;
-    v_tenant := v_out.tenant_id;
-    v_seq := v_out.seq - jsonb_array_length(p -> 'moves');
 
     IF p ? 'effect_closed' THEN  -- before a new one opens: at most one is in flight
+        x := p -> 'effect_closed';
         UPDATE effect e SET
-            outcome = x.outcome,
-            external_id = x.external_id,
+            outcome = x ->> 'outcome',
+            external_id = x ->> 'external_id',
             closed_at = coalesce(e.closed_at, v_at),
-            mismatch = x.mismatch,
-            verified_at = CASE WHEN x.verified THEN v_at END
-        FROM jsonb_to_record(p -> 'effect_closed') AS x(step integer, attempt integer, outcome text,
-            external_id text, mismatch jsonb, verified boolean)
-        WHERE e.workflow_id = p_id AND e.step = x.step AND e.attempt = x.attempt;
+            mismatch = nullif(x -> 'mismatch', 'null'),
+            verified_at = CASE WHEN (x ->> 'verified')::boolean THEN v_at END
+        WHERE e.workflow_id = p_id AND e.step = (x ->> 'step')::integer AND e.attempt = (x ->> 'attempt')::integer;
     END IF;
 
     INSERT INTO checkpoint (workflow_id, seq, move_id, reason, evidence, at)
-    SELECT p_id, v_seq + m.n, (m.move ->> 0)::integer, m.move ->> 1,
+    SELECT p_id, v_out.seq - v_count + m.n, (m.move ->> 0)::integer, m.move ->> 1,
            ARRAY(SELECT jsonb_array_elements_text(m.move -> 2)), v_at
-      FROM jsonb_array_elements(p -> 'moves') WITH ORDINALITY AS m(move, n);
+      FROM jsonb_array_elements(v_moves) WITH ORDINALITY AS m(move, n);
 
-    IF p ? 'decisions' THEN
+    FOR i IN 0 .. coalesce(jsonb_array_length(p -> 'decisions'), 0) - 1 LOOP
+        x := p -> 'decisions' -> i;
         INSERT INTO decision (workflow_id, n, subject, rule_version, facts, outcome, reason, at)
-        SELECT p_id, d.n, d.subject, d.rule_version, d.facts, d.outcome, d.reason, v_at
-          FROM jsonb_to_recordset(p -> 'decisions')
-               AS d(n integer, subject text, rule_version text, facts jsonb, outcome text, reason text);
-    END IF;
-    IF p ? 'call_updated' THEN
+        VALUES (p_id, (x ->> 'n')::integer, x ->> 'subject', x ->> 'rule_version', x -> 'facts', x ->> 'outcome',
+                x ->> 'reason', v_at);
+    END LOOP;
+    FOR i IN 0 .. coalesce(jsonb_array_length(p -> 'call_updated'), 0) - 1 LOOP
+        x := p -> 'call_updated' -> i;
         UPDATE call c SET
-            execution_state = x.execution_state,
-            result = coalesce(x.result, c.result),
-            error = x.error,
-            authorized_at = CASE WHEN 'authorized' = ANY (x.stamps) THEN v_at ELSE c.authorized_at END,
-            started_at = CASE WHEN 'started' = ANY (x.stamps) THEN v_at ELSE c.started_at END,
-            returned_at = CASE WHEN 'returned' = ANY (x.stamps) THEN v_at ELSE c.returned_at END,
-            delivered_at = CASE WHEN 'delivered' = ANY (x.stamps) THEN v_at ELSE c.delivered_at END,
-            verified_at = CASE WHEN 'verified' = ANY (x.stamps) THEN v_at ELSE c.verified_at END
-        FROM jsonb_to_recordset(p -> 'call_updated')
-            AS x(step integer, execution_state text, result jsonb, error jsonb, stamps text[])
-        WHERE c.workflow_id = p_id AND c.step = x.step;
-    END IF;
+            execution_state = x ->> 'execution_state',
+            result = coalesce(nullif(x -> 'result', 'null'), c.result),
+            error = nullif(x -> 'error', 'null'),
+            authorized_at = CASE WHEN x -> 'stamps' ? 'authorized' THEN v_at ELSE c.authorized_at END,
+            started_at = CASE WHEN x -> 'stamps' ? 'started' THEN v_at ELSE c.started_at END,
+            returned_at = CASE WHEN x -> 'stamps' ? 'returned' THEN v_at ELSE c.returned_at END,
+            delivered_at = CASE WHEN x -> 'stamps' ? 'delivered' THEN v_at ELSE c.delivered_at END,
+            verified_at = CASE WHEN x -> 'stamps' ? 'verified' THEN v_at ELSE c.verified_at END
+        WHERE c.workflow_id = p_id AND c.step = (x ->> 'step')::integer;
+    END LOOP;
     IF p ? 'call_opened' THEN
+        x := p -> 'call_opened';
         INSERT INTO call (workflow_id, step, call_id, tool, contract_version, arguments, fingerprint, execution_state,
                           proposed_at, authorized_at, started_at)
-        SELECT p_id, x.step, x.call_id, x.tool, x.contract_version, x.arguments, x.fingerprint, x.execution_state,
-               v_at, CASE WHEN 'authorized' = ANY (x.stamps) THEN v_at END,
-               CASE WHEN 'started' = ANY (x.stamps) THEN v_at END
-          FROM jsonb_to_record(p -> 'call_opened') AS x(step integer, call_id text, tool text, contract_version text,
-               arguments jsonb, fingerprint text, execution_state text, stamps text[]);
+        VALUES (p_id, (x ->> 'step')::integer, x ->> 'call_id', x ->> 'tool', x ->> 'contract_version',
+                x -> 'arguments', x ->> 'fingerprint', x ->> 'execution_state', v_at,
+                CASE WHEN x -> 'stamps' ? 'authorized' THEN v_at END,
+                CASE WHEN x -> 'stamps' ? 'started' THEN v_at END);
     END IF;
-    IF p ? 'attempts_closed' THEN
-        UPDATE attempt a SET ended_at = v_at, outcome = x.outcome, error = x.error
-          FROM jsonb_to_recordset(p -> 'attempts_closed') AS x(step integer, n integer, outcome text, error jsonb)
-         WHERE a.workflow_id = p_id AND a.step = x.step AND a.n = x.n;
-    END IF;
+    FOR i IN 0 .. coalesce(jsonb_array_length(p -> 'attempts_closed'), 0) - 1 LOOP
+        x := p -> 'attempts_closed' -> i;
+        UPDATE attempt a SET ended_at = v_at, outcome = x ->> 'outcome', error = nullif(x -> 'error', 'null')
+         WHERE a.workflow_id = p_id AND a.step = (x ->> 'step')::integer AND a.n = (x ->> 'n')::integer;
+    END LOOP;
     IF p ? 'attempt_opened' THEN
+        x := p -> 'attempt_opened';
         INSERT INTO attempt (workflow_id, step, n, purpose, tool, jti, started_at)
-        SELECT p_id, x.step, x.n, x.purpose, x.tool, x.jti, v_at
-          FROM jsonb_to_record(p -> 'attempt_opened') AS x(step integer, n integer, purpose text, tool text, jti text);
+        VALUES (p_id, (x ->> 'step')::integer, (x ->> 'n')::integer, x ->> 'purpose', x ->> 'tool', x ->> 'jti', v_at);
     END IF;
     IF p ? 'effect_opened' THEN
         -- Another workflow is in doubt over the same units: a person looks first. Locked in one order, so that of two
         -- that begin at once one sees the other.
+        x := p -> 'effect_opened';
+        v_units := ARRAY(SELECT jsonb_array_elements_text(x -> 'units'));
         PERFORM pg_advisory_xact_lock(hashtextextended(u.unit, 0))
-           FROM (SELECT v_tenant || ' ' || jsonb_array_elements_text(p -> 'effect_opened' -> 'units') AS unit
-                  ORDER BY 1) u;
+           FROM (SELECT v_out.tenant_id || ' ' || unnest(v_units) AS unit ORDER BY 1) u;
         IF EXISTS (SELECT FROM effect e
-                    WHERE e.tenant_id = v_tenant AND e.workflow_id <> p_id AND e.outcome IS NULL
-                      AND e.units && ARRAY(SELECT jsonb_array_elements_text(p -> 'effect_opened' -> 'units'))) THEN
+                    WHERE e.tenant_id = v_out.tenant_id AND e.workflow_id <> p_id AND e.outcome IS NULL
+                      AND e.units && v_units) THEN
             RAISE EXCEPTION 'another workflow has an effect without outcome on these units' USING ERRCODE = 'KS002';
         END IF;
         INSERT INTO effect (workflow_id, step, attempt, name, tenant_id, idempotency_key, arguments_sha256, units,
                             decision_n, opened_at)
-        SELECT p_id, x.step, x.attempt, x.name, v_tenant, x.idempotency_key, x.arguments_sha256, x.units,
-               x.decision_n, v_at
-          FROM jsonb_to_record(p -> 'effect_opened') AS x(step integer, attempt integer, name text,
-               idempotency_key text, arguments_sha256 text, units text[], decision_n integer);
+        VALUES (p_id, (x ->> 'step')::integer, (x ->> 'attempt')::integer, x ->> 'name', v_out.tenant_id,
+                x ->> 'idempotency_key', x ->> 'arguments_sha256', v_units, (x ->> 'decision_n')::integer, v_at);
     END IF;
     IF p ? 'refusals' THEN
         INSERT INTO refusal (workflow_id, n, code, message, call_id, tool, arguments, at)
@@ -153,18 +153,23 @@ BEGIN
         INSERT INTO outbox (workflow_id, seq, topic, payload, at)
         SELECT p_id, v_out.seq, p -> 'outbox' ->> 'topic', p -> 'outbox' -> 'payload', v_at;
     END IF;
-    RETURN QUERY SELECT v_out.version, v_out.fence, v_at, v_out.active_ms, v_out.entered_active_ms;
+    version := v_out.version;
+    fence := v_out.fence;
+    at := v_at;
+    active_ms := v_out.active_ms;
+    entered_active_ms := v_out.entered_active_ms;
+    RETURN NEXT;
 END $$;
 
 -- Take a case in. Same tenant and request: the row that is there, whoever was first; the caller compares the body.
 CREATE FUNCTION accept_case(p jsonb)
 RETURNS TABLE (workflow_id uuid, body_sha256 text, created boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     v_at timestamptz := clock_now();
 BEGIN
-    RETURN QUERY SELECT w.workflow_id, w.body_sha256, false FROM workflow w
+    RETURN QUERY SELECT w.workflow_id, w.body_sha256::text, false FROM workflow w
         WHERE w.tenant_id = p ->> 'tenant_id' AND w.request_id = p ->> 'request_id';
     IF FOUND THEN
         RETURN;
@@ -183,7 +188,7 @@ BEGIN
      WHERE m.kind = p ->> 'kind' AND m.release = p ->> 'release' AND m.control_from = '' AND m.event = 'received'
     ON CONFLICT (tenant_id, request_id) DO NOTHING;
     IF NOT FOUND THEN  -- somebody's first submission committed while ours waited: read it in a new statement
-        RETURN QUERY SELECT w.workflow_id, w.body_sha256, false FROM workflow w
+        RETURN QUERY SELECT w.workflow_id, w.body_sha256::text, false FROM workflow w
             WHERE w.tenant_id = p ->> 'tenant_id' AND w.request_id = p ->> 'request_id';
         RETURN;
     END IF;
