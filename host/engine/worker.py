@@ -106,16 +106,15 @@ async def _ended(worker: asyncio.Task[None]) -> None:
 
 @contextlib.contextmanager
 def _asked_to_stop() -> Iterator[asyncio.Event]:
-    """Give an event that a signal sets; only the main thread hears signals."""
+    """Give an event that a signal sets; only the main thread hears signals.
+
+    It goes on hearing them afterwards, so that a second one does not cut short what the process still cleans up.
+    """
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     heard = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
     for number in heard:
         loop.add_signal_handler(number, stop.set)
-    try:
-        yield stop
-    finally:
-        for number in heard:
-            loop.remove_signal_handler(number)
+    yield stop
 
 
 async def _sweep(parts: Parts, wake: Wake, queue: App) -> None:

@@ -1,6 +1,6 @@
 """A process that is asked to end first ends what it started: the signal becomes a cancellation.
 
-SIGINT is the event loop's own affair, which does the same. SIGKILL cannot be heard; the next start cleans up.
+A second one changes nothing: cleaning up is never cut short. SIGKILL cannot be heard; the next start cleans up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 AGAIN_SECONDS = 2.0
-HEARD = (signal.SIGTERM, signal.SIGHUP)
+HEARD = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class Ending:
