@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, LiteralString
 
 import pytest
 
@@ -34,6 +35,9 @@ ELSEWHERE = {
 }
 
 
+REFUSED: LiteralString = "SELECT code, tool FROM refusal WHERE workflow_id = %(id)s"
+
+
 def turning_evil(state: str, word: Any) -> ScriptedPlanner:
     return ScriptedPlanner([*[RETURNS.propose] * STATES[state], word])
 
@@ -58,25 +62,25 @@ def test_another_order_is_denied_before_any_request_in_every_state_with_an_alert
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("tool", ELSEWHERE)
-def test_a_tool_of_another_state_is_told_to_be_none_of_this_one_and_never_called(state, tool):
-    if tool == OWN[state][0]:
-        return  # the state's own tool is what the other tests are about
-
+def test_a_tool_of_another_state_is_told_to_be_none_of_this_one_and_never_called(state):
     @asynchronous
     async def run() -> None:
-        tools, planner = FakeTools(), turning_evil(state, calling(tool, ELSEWHERE[tool]))
-        async with engine(tools, planner) as parts:
-            end = await settle(parts, await take(parts))
-            refused = await rows(parts, "SELECT code, tool FROM refusal")
-            called = {name for (name,) in await rows(parts, "SELECT tool FROM call")}
-        assert refused == [("tool_not_in_state", tool)]
-        assert end.task.state == "COMPLETED"
-        assert called == {own for own, _ in OWN.values()}
-        assert len(tools.executed) == 2
-        assert planner.shown[STATES[state]] == (OWN[state][0],)
+        async with engine(FakeTools()) as parts:
+            for tool in ELSEWHERE.keys() - {OWN[state][0]}:
+                tools, planner = FakeTools(), turning_evil(state, calling(tool, ELSEWHERE[tool]))
+                workflow_id = await take(parts, request_id=tool)
+                end = await settle(replace(parts, tools=tools, planner=planner), workflow_id)
+                refused = await rows(parts, REFUSED, id=workflow_id)
+                assert refused == [("tool_not_in_state", tool)]
+                assert end.task.state == "COMPLETED"
+                assert {call.tool for call in end.evidence.calls} == {own for own, _ in OWN.values()}
+                assert len(tools.executed) == 2
+                assert planner.shown[STATES[state]] == (OWN[state][0],)
 
     run()
+
+
+NEVER_ARGUMENTS = ("tenant_id", "customer_id", "idempotency_key", "approval", "scope", "amount", "to", "url")
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -84,50 +88,46 @@ def test_what_the_model_must_not_fill_is_no_argument_of_any_tool(state):
     @asynchronous
     async def run() -> None:
         tool, arguments = OWN[state]
-        for name in ("tenant_id", "customer_id", "idempotency_key", "approval", "scope", "amount", "to", "url"):
-            tools, planner = (
-                FakeTools(),
-                turning_evil(state, calling(tool, {**arguments, name: "http://169.254.169.254/"})),
-            )
-            async with engine(tools, planner) as parts:
-                end = await settle(parts, await take(parts))
-                refused = await rows(parts, "SELECT code FROM refusal")
-            assert refused == [("arguments_invalid",)]
-            assert end.task.state == "COMPLETED"
-            assert all(name not in request.arguments for request in tools.requests)
+        async with engine(FakeTools()) as parts:
+            for name in NEVER_ARGUMENTS:
+                evil = calling(tool, {**arguments, name: "http://169.254.169.254/"})
+                tools, planner = FakeTools(), turning_evil(state, evil)
+                workflow_id = await take(parts, request_id=name)
+                end = await settle(replace(parts, tools=tools, planner=planner), workflow_id)
+                assert await rows(parts, REFUSED, id=workflow_id) == [("arguments_invalid", tool)]
+                assert end.task.state == "COMPLETED"
+                assert all(name not in request.arguments for request in tools.requests)
 
     run()
 
 
+CLAIMS: dict[str, Any] = {
+    "final": Final({"status": "COMPLETED", "return_id": "R-1001"}, ("return://R-1001@1",)),
+    "text": PlannerFault("unbacked_completion_claim", "Your return R-1001 is approved and the label was sent."),
+    "word": "approved",
+    "object": {"state": "APPROVED"},
+    "nothing": None,
+}
+
+
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize(
-    "claim",
-    [
-        Final({"status": "COMPLETED", "return_id": "R-1001"}, ("return://R-1001@1",)),
-        PlannerFault("unbacked_completion_claim", "Your return R-1001 is approved and the label was sent."),
-        "approved",
-        {"state": "APPROVED"},
-        None,
-    ],
-    ids=["final", "text", "word", "object", "nothing"],
-)
-def test_saying_that_it_is_done_or_approved_does_nothing_and_moves_nothing(state, claim):
+def test_saying_that_it_is_done_or_approved_does_nothing_and_moves_nothing(state):
     @asynchronous
     async def run() -> None:
-        tools = FakeTools()
-        planner = turning_evil(state, lambda _view: claim)
-        planner.always = lambda _view: claim
-        async with engine(tools, planner) as parts:
-            end = await settle(parts, await take(parts))
-            history = await rows(
-                parts, "SELECT DISTINCT m.business_to FROM checkpoint JOIN legal_transition m USING (move_id)"
+        async with engine(FakeTools()) as parts:
+            for name, claim in CLAIMS.items():
+                planner = turning_evil(state, lambda _view, claim=claim: claim)
+                planner.always = lambda _view, claim=claim: claim
+                workflow_id = await take(parts, request_id=name)
+                end = await settle(replace(parts, tools=FakeTools(), planner=planner), workflow_id)
+                assert (end.task.state, end.control.control) == ("NEEDS_REVIEW", Control.FAILED)
+                assert end.task.reason == "planner_exhausted"
+                assert len(await rows(parts, REFUSED, id=workflow_id)) == 3
+                assert all(call.execution is Execution.VERIFIED for call in end.evidence.calls)
+            reached = await rows(
+                parts, "SELECT DISTINCT business_to FROM checkpoint JOIN legal_transition USING (move_id)"
             )
-            refused = await rows(parts, "SELECT code FROM refusal")
-        assert (end.task.state, end.control.control) == ("NEEDS_REVIEW", Control.FAILED)
-        assert end.task.reason == "planner_exhausted"
-        assert not {"COMPLETED", "APPROVED"} & {state for (state,) in history}
-        assert len(refused) == 3
-        assert all(call.execution is Execution.VERIFIED for call in end.evidence.calls)
+        assert not {"COMPLETED", "APPROVED"} & {state for (state,) in reached}
 
     run()
 
@@ -211,18 +211,18 @@ UNSTORABLE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("arguments", UNSTORABLE.values(), ids=UNSTORABLE)
-def test_arguments_that_cannot_be_stored_are_refused_and_wedge_nothing(arguments):
-    @asynchronous
-    async def run() -> None:
-        tools, planner = FakeTools(), ScriptedPlanner([calling("get_order", arguments)])
-        async with engine(tools, planner) as parts:
-            end = await drive(parts, await take(parts))
-            refused = await rows(parts, "SELECT code FROM refusal")
-        assert end.task.state == "COMPLETED"
-        assert refused == [("not_a_decision" if not isinstance(arguments, dict) else "arguments_invalid",)]
-
-    run()
+@asynchronous
+async def test_arguments_that_cannot_be_stored_are_refused_and_wedge_nothing():
+    async with engine(FakeTools()) as parts:
+        for number, (name, arguments) in enumerate(UNSTORABLE.items()):
+            planner = ScriptedPlanner([calling("get_order", arguments)])
+            workflow_id = await take(
+                parts, request_id=f"u-{number}", order_id="A-1", lines=[{"line_id": f"{number}", "quantity": 1}]
+            )
+            end = await drive(replace(parts, planner=planner), workflow_id)
+            expected = "arguments_invalid" if isinstance(arguments, dict) else "not_a_decision"
+            refused = [code for code, _ in await rows(parts, REFUSED, id=workflow_id)]
+            assert (name, end.task.state, refused) == (name, "COMPLETED", [expected])
 
 
 NAMES = [
@@ -231,33 +231,29 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name[:30]))
-def test_a_name_that_is_no_tools_is_never_taken_for_one(name):
-    @asynchronous
-    async def run() -> None:
-        tools, planner = FakeTools(), ScriptedPlanner([calling(name, {"order_id": "A-1"})])
-        async with engine(tools, planner) as parts:
-            end = await drive(parts, await take(parts))
-            refused = await rows(parts, "SELECT code, message FROM refusal")
-        assert [code for code, _ in refused] == ["unknown_tool"]
-        assert "get_order" in refused[0][1]
-        assert end.task.state == "COMPLETED"
+@asynchronous
+async def test_a_name_that_is_no_tools_is_never_taken_for_one():
+    async with engine(FakeTools()) as parts:
+        for number, name in enumerate(NAMES):
+            planner = ScriptedPlanner([calling(name, {"order_id": "A-1"})])
+            workflow_id = await take(parts, request_id=f"n-{number}")
+            end = await drive(replace(parts, planner=planner), workflow_id)
+            assert [code for code, _ in await rows(parts, REFUSED, id=workflow_id)] == ["unknown_tool"]
+            assert [fault.message for fault in planner.views[1].refusals] == [
+                "unknown_tool: the tools of this state are: get_order."
+            ]
+            assert end.task.state == "COMPLETED"
 
-    run()
 
-
-@pytest.mark.parametrize("call_id", ["", "x" * 251, "a\x00b", "\ud83d"], ids=["empty", "long", "nul", "surrogate"])
-def test_a_call_id_that_cannot_pair_a_result_is_refused(call_id):
-    @asynchronous
-    async def run() -> None:
-        tools, planner = FakeTools(), ScriptedPlanner([calling("get_order", {"order_id": "A-1"}, call_id)])
-        async with engine(tools, planner) as parts:
-            end = await drive(parts, await take(parts))
-            refused = await rows(parts, "SELECT code FROM refusal")
-        assert refused == [("call_id_invalid",)]
-        assert end.task.state == "COMPLETED"
-
-    run()
+@asynchronous
+async def test_a_call_id_that_cannot_pair_a_result_is_refused():
+    async with engine(FakeTools()) as parts:
+        for number, call_id in enumerate(("", "x" * 251, "a\x00b", "\ud83d")):
+            planner = ScriptedPlanner([calling("get_order", {"order_id": "A-1"}, call_id)])
+            workflow_id = await take(parts, request_id=f"c-{number}")
+            end = await drive(replace(parts, planner=planner), workflow_id)
+            assert [code for code, _ in await rows(parts, REFUSED, id=workflow_id)] == ["call_id_invalid"]
+            assert end.task.state == "COMPLETED"
 
 
 @asynchronous

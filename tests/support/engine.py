@@ -129,7 +129,13 @@ async def engine(
 
 
 async def parts(
-    pool: Any, tools: Tools, planner: Planner | None = None, *, lease_seconds: float = 15, principal: Principal = DESK
+    pool: Any,
+    tools: Tools,
+    planner: Planner | None = None,
+    *,
+    lease_seconds: float = 15,
+    principal: Principal = DESK,
+    owner: str = "test-driver",
 ) -> Parts:
     """Put an engine together over a pool."""
     async with pool.connection() as connection:
@@ -141,7 +147,7 @@ async def parts(
         kinds={(RETURNS.kind, RETURNS.release): Kind(RETURNS, moves)},
         registry=TOOLS,
         authorization=AuthorizationSet(version="authz-v7", principals=(principal,), approvers=()),
-        owner="test-driver",
+        owner=owner,
         lease_seconds=lease_seconds,
     )
 
