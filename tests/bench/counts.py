@@ -24,7 +24,7 @@ from tests.support.fake_tools import FakeTools
 
 RETURNS = 5
 WAL_BATCHES, WAL_BATCH = 4, 25
-_STATEMENT = re.compile(r"^@(\w+)@ LOG:  (?:statement|execute [^:]*): (.*)$", re.MULTILINE)
+_STATEMENT = re.compile(r"^@(\w+)@ LOG:  (?:statement|execute [^:]*): (.*?)(?=^@)", re.MULTILINE | re.DOTALL)
 
 
 async def measure(made: Stand, driver: Driver) -> list[Figure]:
@@ -39,7 +39,7 @@ async def measure(made: Stand, driver: Driver) -> list[Figure]:
         wal = min([await _wal(admin, driver, made) for _ in range(WAL_BATCHES)])
         said = await _statements(admin, driver, made)
     host = said["host_rt"]
-    steps = sum(count for text, count in host.items() if "commit_step" in text)
+    steps = sum(count for text, count in host.items() if "FROM commit_step(" in text)
     loads = sum(count for text, count in host.items() if "to_jsonb(w)" in text)
     accepting = 3  # BEGIN, accept_case, COMMIT: with a wake-up it would be one more
     tools = sum(sum(found.values()) for role, found in said.items() if role.startswith("tools_"))
@@ -85,7 +85,8 @@ async def _statements(admin: psycopg.Connection[Any], driver: Driver, made: Stan
     async with _logging(admin, driver, made):
         since = made.cluster.log.stat().st_size
         await one_return(driver, made)
-        text = made.cluster.log.read_text(encoding="utf-8", errors="replace").encode()[since:].decode(errors="replace")
+        admin.execute("SELECT 'the last line ends here'")
+        text = made.cluster.log.read_bytes()[since:].decode(errors="replace")
     found: dict[str, Counter[str]] = {}
     for role, statement in _STATEMENT.findall(text):
         found.setdefault(role, Counter())[statement] += 1
