@@ -197,4 +197,4 @@ def _pool(family: str, dsn: SecretStr) -> Pool:
 
 async def _end(relaying: asyncio.Task[None], stop: asyncio.Event) -> None:
     stop.set()
-    await relaying
+    await asyncio.wait([relaying])

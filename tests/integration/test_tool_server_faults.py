@@ -74,3 +74,14 @@ def test_closing_waits_for_the_calls_in_hand(shop: Shop) -> None:
         return await call
 
     assert given(asyncio.run(scene()))["status"] == "created"
+
+
+def test_a_relay_that_ended_makes_the_server_not_ready(shop: Shop) -> None:
+    async def scene(tools: Dispatcher) -> tuple[str | None, str | None]:
+        before = await tools.ready()
+        assert tools._relaying is not None
+        tools._relaying.cancel()
+        await until(lambda: tools._relaying is not None and tools._relaying.done())
+        return before, await tools.ready()
+
+    assert shop.run(scene) == (None, "relay_ended")
