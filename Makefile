@@ -14,6 +14,8 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-u
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
 # more arguments for pytest, such as -k WORDS or --retail FILE
 TEST_OPTIONS ?=
+# such as --kills 20 --seed 42
+CRASH_OPTIONS ?=
 CASE ?= examples/returns/normal.json
 
 .PHONY: venv run test check lock bench crash soak clean
@@ -50,7 +52,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench.run
 
 crash: $(INSTALLED)
-	$(BIN)/python -m tests.bench.crash
+	$(BIN)/python -m tests.crash.run $(CRASH_OPTIONS)
 
 soak: $(INSTALLED)
 	$(BIN)/python -m tests.bench.soak
