@@ -65,7 +65,7 @@ def find_mail(maildir: Path, message_id: str) -> Path | None:
 
 def _is(file: Path, message_id: str) -> bool:
     with file.open("rb") as opened:
-        head = opened.read(HEADER_BYTES).partition(b"\n\n")[0].replace(b"\r\n", b"\n")
+        head = opened.read(HEADER_BYTES).replace(b"\r\n", b"\n").partition(b"\n\n")[0]
     return any(
         name.strip().lower() == b"message-id" and message_id.encode() in value
         for name, _, value in (header.partition(b":") for header in head.split(b"\n"))

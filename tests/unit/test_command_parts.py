@@ -1,0 +1,103 @@
+"""Small parts of the command line, without a process: codes, text for terminals, rests, mails, help."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from host.commands.ending import find_mail
+from host.commands.exits import MEANINGS, Exit, exit_of, table
+from host.commands.follow import line, rests
+from host.commands.options import flowing
+from host.commands.output import plain
+from host.store.record import Moment, Standing
+from host.workflows.returns import ENDS, S
+
+CODES = {
+    "COMPLETED": 0, "REJECTED": 0, "WAITING_APPROVAL": 10, "NEEDS_REVIEW": 11, "EXPIRED": 12,
+    "COMPENSATION_REQUIRED": 13,
+}  # fmt: skip
+
+
+def standing(**changes: object) -> Standing:
+    plainly: dict[str, object] = {
+        "state": "RECEIVED", "control_state": "tool_proposed", "reason": "r", "wake_reason": None, "lease_owner": None,
+        "seq": 1, "version": 1, "leased": False, "due_in_seconds": None,
+    }  # fmt: skip
+    return Standing(**{**plainly, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("state", S)
+def test_every_state_in_which_a_case_rests_has_its_exit_code(state):
+    assert exit_of(state, "completed") == CODES.get(state)
+
+
+def test_a_failed_run_has_the_code_of_a_fault_whatever_its_state():
+    assert {exit_of(state, "failed") for state in S} == {Exit.FAILED}
+
+
+def test_every_end_has_a_code_and_the_table_explains_every_code():
+    assert set(ENDS) <= set(CODES)
+    assert {code.value for code in MEANINGS} == {0, 1, 2, 10, 11, 12, 13, 14, 15}
+    assert [int(row.split()[0]) for row in table().splitlines()] == [code.value for code in MEANINGS]
+
+
+@pytest.mark.parametrize(
+    ("changes", "resting"),
+    [
+        ({"control_state": "completed"}, True),
+        ({"control_state": "needs_human"}, True),
+        ({"wake_reason": "accepted", "due_in_seconds": -1.0}, False),
+        ({"wake_reason": "approval", "due_in_seconds": 3600.0}, True),
+        ({"wake_reason": "approval", "due_in_seconds": -1.0}, False),
+        ({"wake_reason": "retry", "due_in_seconds": 2.0}, False),
+        ({"wake_reason": "verification", "due_in_seconds": -2.0}, False),
+        ({"lease_owner": "here:1", "leased": True}, False),
+        ({"lease_owner": "here:1", "leased": False}, False),  # its driver died
+        ({"state": "COMPENSATION_REQUIRED"}, True),
+    ],
+    ids=str,
+)
+def test_only_an_end_or_a_wait_for_a_person_is_a_rest(changes, resting):
+    assert rests(standing(**changes)) is resting
+
+
+def test_text_from_outside_loses_every_character_that_could_move_a_cursor():
+    assert plain("a\x1b[31mb\x07c\u202ed\x9be") == "a�[31mb�c�d�e"
+    assert plain("返品番号 R-1") == "返品番号 R-1"
+
+
+def test_a_line_of_the_timeline_has_time_state_move_tool_attempt_reason_and_evidence():
+    at = datetime(2026, 7, 30, 1, 2, 3, 456_789, tzinfo=UTC)
+    moment = Moment(
+        seq=9, at=at, control_from="tool_running", control_to="tool_proposed", state="RETRY_WAIT", event="transient",
+        actor="engine", reason="rate_limited\x1b", evidence=["order://A-1@1"], tool="get_order", send=2,
+    )  # fmt: skip
+    said = line(moment).plain
+    for word in (
+        at.astimezone().strftime("%H:%M:%S.456"), "RETRY_WAIT", "tool_running → tool_proposed", "get_order #2",
+        "transient: rate_limited", "order://A-1@1",
+    ):  # fmt: skip
+        assert word in said
+    assert "\x1b" not in said
+
+
+def test_a_help_text_flows_except_where_its_lines_are_kept():
+    text = "One\n    two.\n\n    Three\n    four.\n\n    \b\n    a  b\n    c\n"
+    assert flowing(text) == "One two.\n\nThree four.\n\n\b\na  b\nc"
+    assert flowing(None) == ""
+
+
+def test_a_mail_is_found_by_its_id_in_either_folder_and_by_nothing_else(tmp_path: Path):
+    for folder in ("new", "cur", "tmp"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "new" / "1").write_bytes(
+        b"Subject: x\r\nMessage-ID: <a@b.example>\r\n\r\nMessage-ID: <c@b.example>\r\n"
+    )
+    (tmp_path / "cur" / "2:2,S").write_bytes(b"message-id: <d@b.example>\n\nbody")
+    assert find_mail(tmp_path, "<a@b.example>") == tmp_path / "new" / "1"
+    assert find_mail(tmp_path, "<d@b.example>") == tmp_path / "cur" / "2:2,S"
+    assert find_mail(tmp_path, "<c@b.example>") is None
+    assert find_mail(tmp_path / "nowhere", "<a@b.example>") is None
