@@ -3,7 +3,8 @@
     nobody alive, row `sending`:  Maildir → delivered again under its one name, no second mail → sent
                                   SMTP    → may have left → unknown, and never sent again by itself
 
-Invariant: a message is only ever delivered by whoever holds its key's lock, outside of any transaction.
+Invariant: a message is only ever delivered by whoever holds its key's lock, outside of any transaction. A notice
+whose return was cancelled while it waited is given up; only a correction tells of a cancelled return.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ async def recover(pool: Pool, channel: Channel, tenant: str, key: str) -> None:
     async with store.holding(pool, tenant, key, wait=False) as connection:
         if connection is None:
             return
+        await store.drop_cancelled(connection, tenant, key)
         waiting = await store.left_sending(connection, tenant, key)
         if waiting is not None:
             await store.settle(connection, tenant, key, *recorded(await redeliver(channel, waiting)))
@@ -48,6 +50,7 @@ async def deliver_due(pool: Pool, channel: Channel, tenant: str, key: str) -> bo
     async with store.holding(pool, tenant, key, wait=False) as connection:
         if connection is None:
             return False
+        await store.drop_cancelled(connection, tenant, key)
         waiting = await store.take(connection, tenant, key, channel.name)
         if waiting is None:
             return False

@@ -1,5 +1,7 @@
 """Sends what waits in the outbox: notices that surely did not leave when their own handler tried.
 
+Each round also forgets some of the used tokens that are too old to be sent again.
+
 Invariant: it takes only `pending` rows that are due and that no live handler holds; any number may run at once.
 It is asked to stop and never cancelled: a mail in hand is finished and recorded, and a cancellation that meets the
 end of a statement can be lost (asyncio.wait_for before Python 3.12).
@@ -16,6 +18,7 @@ import structlog
 from tool_server.log import exception_fields
 from tool_server.mail import Channel
 from tool_server.outbox import deliver_due
+from tool_server.store.calls import forget_tokens
 from tool_server.store.notices import due
 from tool_server.store.pool import BusyError, Pool, UnavailableError
 
@@ -38,6 +41,7 @@ async def run(pool: Pool, channel: Channel, stop: asyncio.Event) -> None:
     while not stop.is_set():
         try:
             await run_once(pool, channel, stop)
+            await forget_tokens(pool)
         except (psycopg.Error, UnavailableError, BusyError) as error:
             log.warning("relay_waits", **exception_fields(error))
         with suppress(TimeoutError):

@@ -168,8 +168,12 @@ def test_the_relay_sends_what_waits_once_it_is_due(tmp_path: Path) -> None:
 
 
 WAITING = (
-    "INSERT INTO notices.outbox (tenant_id, idempotency_key, customer_id, order_id, return_id, kind, message_id,"
-    " channel, destination_ref, status, content) SELECT 'acme', 'k' || n, 'C-1', 'A-1', 'R', 'return',"
+    "WITH returned AS (INSERT INTO returns.returns (tenant_id, return_id, order_id, customer_id, status, reason,"
+    " currency, refund, shipping_refund, return_fee, rule_version, order_version, requested_at)"
+    " SELECT 'acme', 'R-' || n, 'A-1', 'C-1', 'created', 'other', 'JPY', 0, 0, 0, 'p', 1, now()"
+    " FROM generate_series(1, 100) AS n)"
+    " INSERT INTO notices.outbox (tenant_id, idempotency_key, customer_id, order_id, return_id, kind, message_id,"
+    " channel, destination_ref, status, content) SELECT 'acme', 'k' || n, 'C-1', 'A-1', 'R-' || n, 'return',"
     " '<' || n || '@shop.example>', 'smtp', 'customer://C-1/mail', 'pending',"
     " convert_to(replace(%s, 'N', n::text), 'UTF8') FROM generate_series(1, %s) AS n"
 )

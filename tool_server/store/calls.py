@@ -65,6 +65,12 @@ async def disabled(pool: Pool) -> frozenset[str]:
     return frozenset(names)
 
 
+async def forget_tokens(pool: Pool) -> int:
+    """Forget a batch of used tokens that have long expired; give how many."""
+    (forgotten,) = await pool.one(CALLS["forget_tokens"], {})
+    return int(forgotten)
+
+
 async def schema_state(pool: Pool) -> int:
     """Give the number of the newest migration that the database has."""
     (version,) = await pool.one(CALLS["schema_state"], {})

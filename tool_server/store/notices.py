@@ -88,12 +88,14 @@ async def begin_sending(connection: Connection, call: Call, row: dict[str, Any],
     return Begun(before, None if kept is None else Waiting(channel, sent_as, kept))
 
 
-async def conclude(where: Connection | Pool, call: Call, outcome: str | None, reason: str | None) -> dict[str, Any]:
-    """Record what came of a delivery, log the call, and give the notice as it stands."""
+async def conclude(
+    where: Connection | Pool, call: Call, outcome: str | None, reason: str | None
+) -> tuple[dict[str, Any], str | None]:
+    """Record what came of a delivery, log the call, and give the notice as it stands, with the reason for it."""
     parameters = {"call": call_text(call), "outcome": outcome, "reason": reason}
     query = NOTICES["conclude"]
-    (record,) = await (where.one(query, parameters) if isinstance(where, Pool) else one(where, query, parameters))
-    return record  # type: ignore[no-any-return]  # a jsonb object
+    record, before = await (where.one(query, parameters) if isinstance(where, Pool) else one(where, query, parameters))
+    return record, before if outcome is None else reason
 
 
 async def settle(connection: Connection, tenant: str, key: str, outcome: str, reason: str | None) -> None:
@@ -106,6 +108,11 @@ async def look_up(pool: Pool, call: Call) -> tuple[str | None, dict[str, Any] | 
     """Find the key's notice, or close the key; the third value tells of a row that nobody alive is sending."""
     code, result, stale = await pool.one(NOTICES["find_notice"], {"call": call_text(call)})
     return code, result, bool(stale)
+
+
+async def drop_cancelled(connection: Connection, tenant: str, key: str) -> None:
+    """Give up a notice whose return was cancelled before it left; the caller holds the key's live lock."""
+    await one(connection, NOTICES["drop_cancelled"], {"tenant": tenant, "key": key})
 
 
 async def left_sending(connection: Connection, tenant: str, key: str) -> Waiting | None:
@@ -123,7 +130,7 @@ async def due(pool: Pool) -> list[tuple[str, str]]:
 
 
 async def take(connection: Connection, tenant: str, key: str, channel: str) -> Waiting | None:
-    """Move a due row to `sending`, committed; None where it is not due any more."""
+    """Move a due row to `sending`, committed; None where it is not due or must not leave any more."""
     parameters = {"tenant": tenant, "key": key, "channel": channel}
     row = await (await connection.execute(NOTICES["take"], parameters)).fetchone()
     return None if row is None else Waiting(channel, *row)

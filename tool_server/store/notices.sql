@@ -25,14 +25,20 @@ WHERE t.tenant_id = %(tenant)s AND t.customer_id = %(customer)s AND t.order_id =
 -- name: begin_sending
 SELECT code, before, via, sent_as, content FROM notices.begin_sending(%(call)s::jsonb, %(message)s::jsonb, %(content)s)
 
+-- The reason is the row's as it was: of an end that came before this call.
 -- name: conclude
-SELECT notices.conclude(%(call)s::jsonb, %(outcome)s::text, %(reason)s::text)
+SELECT notices.conclude(%(call)s::jsonb, %(outcome)s::text, %(reason)s::text),
+       (SELECT n.reason FROM notices.outbox AS n
+        WHERE n.tenant_id = %(call)s::jsonb ->> 'tenant' AND n.idempotency_key = %(call)s::jsonb ->> 'key')
 
 -- name: settle
 SELECT notices.settle(%(tenant)s, %(key)s, %(outcome)s::text, %(reason)s::text)
 
 -- name: find_notice
 SELECT code, result, stale FROM notices.look_up(%(call)s::jsonb)
+
+-- name: drop_cancelled
+SELECT notices.drop_cancelled(%(tenant)s, %(key)s)
 
 -- name: left_sending
 SELECT channel, message_id, content FROM notices.outbox
@@ -43,7 +49,7 @@ SELECT tenant_id, idempotency_key FROM notices.outbox
 WHERE status = 'pending' AND due_at <= public.clock_now() ORDER BY due_at LIMIT %(limit)s
 
 -- name: take
-UPDATE notices.outbox SET status = 'sending', channel = %(channel)s
-WHERE tenant_id = %(tenant)s AND idempotency_key = %(key)s AND status = 'pending'
-  AND due_at <= public.clock_now()
+UPDATE notices.outbox AS n SET status = 'sending', channel = %(channel)s
+WHERE n.tenant_id = %(tenant)s AND n.idempotency_key = %(key)s AND n.status = 'pending'
+  AND n.due_at <= public.clock_now() AND notices.may_be_told(n)
 RETURNING message_id, content

@@ -13,9 +13,8 @@ from typing import Any
 
 import psycopg
 
-from shared_contracts.base import parse
 from shared_contracts.errors import ERRORS
-from shared_contracts.notices import NoticeKind, SendCorrectionNotice, SendReturnNotice
+from shared_contracts.notices import NoticeKind
 from tool_server.call import Answer, Answered, Call, Refused
 from tool_server.letter import Letter, compose, message_id
 from tool_server.mail import Channel, Delivery
@@ -49,12 +48,11 @@ def handlers(post: Post) -> dict[str, Handler]:
     """Give the family's handlers, which send by `post`."""
 
     async def send_return_notice(pool: Pool, call: Call) -> Answer:
-        asked = parse(SendReturnNotice, call.arguments)
-        return await _send(pool, post, call, _Wanted(NoticeKind.RETURN, asked.return_id, None))
+        return await _send(pool, post, call, _Wanted(NoticeKind.RETURN, call.arguments["return_id"], None))
 
     async def send_correction_notice(pool: Pool, call: Call) -> Answer:
-        asked = parse(SendCorrectionNotice, call.arguments)
-        return await _send(pool, post, call, _Wanted(NoticeKind.CORRECTION, asked.return_id, asked.corrects))
+        corrected = _Wanted(NoticeKind.CORRECTION, call.arguments["return_id"], call.arguments["corrects"])
+        return await _send(pool, post, call, corrected)
 
     async def find_notice(pool: Pool, call: Call) -> Answer:
         return await _find(pool, post.channel, call)
@@ -76,7 +74,7 @@ async def _send(pool: Pool, post: Post, call: Call, wanted: _Wanted) -> Answer:
             return await _finish(pool, connection, post.channel, call, begun)
     if isinstance(made, str):
         return answer(await refuse(pool, call, made), None)
-    return answer(begun, None)
+    return answer(begun, {"reason": "return_was_told"} if begun == "key_reused" else None)
 
 
 async def _compose(
@@ -119,9 +117,9 @@ async def _finish(pool: Pool, connection: Connection, channel: Channel, call: Ca
     if begun.waiting is not None:
         outcome, reason = recorded(await _deliver(channel, begun.waiting, begun.before))
     try:
-        record = await store.conclude(connection, call, outcome, reason)
+        record, reason = await store.conclude(connection, call, outcome, reason)
     except psycopg.OperationalError:
-        record = await store.conclude(pool, call, outcome, reason)  # our connection broke while the mail left
+        record, reason = await store.conclude(pool, call, outcome, reason)  # our connection broke while the mail left
     match record["status"]:
         case "rejected":
             return Refused("notice_rejected", ERRORS["notice_rejected"].meaning, _because(reason))

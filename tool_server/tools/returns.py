@@ -15,10 +15,7 @@ from typing import Any
 from shared_contracts.base import parse
 from shared_contracts.errors import ERRORS
 from shared_contracts.returns import (
-    CancelReturn,
     CreateReturn,
-    GetReturn,
-    GetReturnLinks,
     Outcome,
     ReturnFacts,
     Ruling,
@@ -47,13 +44,12 @@ async def cancel_return(pool: Pool, call: Call) -> Answer:
 
 async def get_return(pool: Pool, call: Call) -> Answer:
     """Read one return of the order."""
-    return await read(pool, store.RETURNS["get_return"], call, return_id=parse(GetReturn, call.arguments).return_id)
+    return await read(pool, store.RETURNS["get_return"], call, return_id=call.arguments["return_id"])
 
 
 async def get_return_links(pool: Pool, call: Call) -> Answer:
     """Read what other systems have hung on a return."""
-    asked = parse(GetReturnLinks, call.arguments)
-    return await read(pool, store.RETURNS["get_return_links"], call, return_id=asked.return_id)
+    return await read(pool, store.RETURNS["get_return_links"], call, return_id=call.arguments["return_id"])
 
 
 async def find_return(pool: Pool, call: Call) -> Answer:
@@ -100,7 +96,7 @@ async def _create(connection: Connection, call: Call) -> Answer:
 
 async def _cancel(connection: Connection, call: Call) -> Answer:
     await store.lock_order(connection, call)
-    return answer(*await store.cancel(connection, call, parse(CancelReturn, call.arguments).return_id))
+    return answer(*await store.cancel(connection, call, call.arguments["return_id"]))
 
 
 def _refusal(ruling: Ruling) -> Refused:
