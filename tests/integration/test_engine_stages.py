@@ -42,7 +42,7 @@ STAGES: dict[str, Failure] = {
     "result normalisation": Failure("protocol", tools={"get_order": [rejected("bad_output")]}),
     "state update": Failure(
         "version_changed",
-        tools={"check_return_policy": [lambda request: FakeTools().but(rule_version="policy-v99")(request)]},
+        tools={"check_return_policy": [FakeTools().but(rule_version="policy-v99")]},
     ),
 }
 
