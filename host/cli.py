@@ -47,6 +47,7 @@ for name, panel, function in COMMANDS:
 
 token = typer.Typer(help="Tokens for outside MCP hosts.", no_args_is_help=True)
 token.command("issue", help=flowing(tokens.issue.__doc__))(tokens.issue)
+token.command("list", help=flowing(tokens.list_tokens.__doc__))(tokens.list_tokens)
 app.add_typer(token, name="token", rich_help_panel=PARTS)
 
 

@@ -15,6 +15,7 @@ from shared_contracts.generate import FOLDER, render
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "list": views.WorkflowList,
     "ledger": views.Ledger,
+    "token_list": views.TokenList,
     "explain": views.Explanation,
     "states": views.StateSheets,
     "tools": views.Catalogue,

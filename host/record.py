@@ -41,6 +41,7 @@ def assemble(row: Row, workflow: Workflow) -> Record:
         "effects": [_effect(effect, str(task.workflow_id)) for effect in row["effects"]],
         "decisions": [_without(decision, "workflow_id") for decision in row["decisions"]],
         "approvals": [],
+        "alerts": [_alert(entry) for entry in row["audit"] if entry["action"] == "alert"],
         "versions": dict(state.evidence.versions),
         "result": _result(row, workflow, ids),
     }
@@ -92,6 +93,7 @@ def _call(call: Row, attempts: Iterable[Row]) -> dict[str, Any]:
     times = ("proposed", "authorized", "started", "returned", "delivered", "verified")
     return {
         **{name: call[name] for name in names},
+        "error": None if call["execution_state"] == "verified" else _error(call["error"]),
         "attempts": [{"n": n, **_attempt(a)} for n, a in enumerate(sends, 1)],
         "engine_reads": [{"purpose": a["purpose"], "tool": a["tool"], **_attempt(a)} for a in reads],
         "times": {name: call[f"{name}_at"] for name in times},
@@ -99,8 +101,17 @@ def _call(call: Row, attempts: Iterable[Row]) -> dict[str, Any]:
 
 
 def _attempt(attempt: Row) -> dict[str, Any]:
-    error = attempt["error"]
-    return {"at": attempt["started_at"], "outcome": _outcome(attempt["tool"], attempt["outcome"]), "error": error}
+    outcome = _outcome(attempt["tool"], attempt["outcome"])
+    return {"at": attempt["started_at"], "outcome": outcome, "error": _error(attempt["error"])}
+
+
+def _error(error: Row | None) -> dict[str, Any] | None:
+    """Give the error as it was kept; an older row has no details."""
+    return None if error is None else {"details": {}, **error}
+
+
+def _alert(entry: Row) -> dict[str, Any]:
+    return {"code": entry["result"], **{name: entry[name] for name in ("at", "actor", "resource", "details")}}
 
 
 def _outcome(tool: str, said: str | None) -> str | None:

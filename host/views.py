@@ -25,7 +25,7 @@ class ListedEffect(Contract):
 
 
 class ListedWorkflow(Contract):
-    """One line of `kessai list`. `effects` stand in the exception queue alone."""
+    """One line of `kessai list`. `effects` and the codes of `alerts` stand in the exception queue alone."""
 
     workflow_id: UUID
     kind: str
@@ -40,6 +40,7 @@ class ListedWorkflow(Contract):
     updated_at: AwareDatetime
     age_seconds: Share
     effects: tuple[ListedEffect, ...] | None
+    alerts: tuple[str, ...] | None
 
 
 class WorkflowList(Contract):
@@ -47,6 +48,30 @@ class WorkflowList(Contract):
 
     workflows: tuple[ListedWorkflow, ...]
     next_before: UUID | None
+
+
+class ExternalTask(Contract):
+    """What an outside host's token was issued for; the tool server's log has its calls under `jti`."""
+
+    task_id: UUID
+    jti: str
+    tenant_id: str
+    principal: str
+    customer: str
+    scopes: tuple[str, ...]
+    tool: str | None
+    resource: str | None
+    idempotency_key: str | None
+    issued_by: str
+    issued_at: AwareDatetime
+    expires_at: AwareDatetime
+    expired: bool
+
+
+class TokenList(Contract):
+    """`kessai token list`, the newest first. The tokens themselves are kept nowhere."""
+
+    tokens: tuple[ExternalTask, ...]
 
 
 CompensationState = Literal["none", "required", "done", "impossible", "overdue"]

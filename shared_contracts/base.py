@@ -7,10 +7,12 @@ PostgreSQL cannot store is refused before anything reads it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from shared_contracts.digest import storable_text
 
@@ -31,6 +33,29 @@ Prose = Annotated[str, Field(max_length=4000), _stored]
 Identifier = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9#][A-Za-z0-9#._-]*$")]
 Reference = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[a-z]+://[A-Za-z0-9#._/@:-]+$")]
 Quantity = Annotated[int, Field(ge=1, le=10_000)]
+
+
+_TIME = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})$")
+YEARS = (2000, 2199)  # outside of them a date stands for none, and a time zone may push it out of the calendar
+
+
+def _time_text(value: Any) -> Any:
+    """Read a time; refuse what a lenient reader would take for one: a bare number, a date without its offset."""
+    if not isinstance(value, str):
+        return value
+    if _TIME.match(value) is None:
+        raise ValueError("write a time as RFC 3339 has it, such as 2026-07-30T10:00:00+09:00")
+    return datetime.fromisoformat(value)
+
+
+def within_years(moment: datetime) -> datetime:
+    """Give the time if it lies in the years that mean something."""
+    if not YEARS[0] <= moment.year <= YEARS[1]:
+        raise ValueError(f"the year must lie between {YEARS[0]} and {YEARS[1]}")
+    return moment
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_time_text), AfterValidator(within_years)]
 
 
 class Money(Contract):

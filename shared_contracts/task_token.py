@@ -9,9 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
-from shared_contracts.base import Contract, Identifier, Line
+from shared_contracts.base import Contract, Identifier, Line, Moment
 
 TOKEN_TYPE = "at+jwt"
 ALGORITHM = "EdDSA"
@@ -56,7 +56,7 @@ class CallDetails(Contract):
     arguments_sha256: Sha256 | None = None
     idempotency_key: Key | None = None
     attempt: Annotated[int, Field(ge=1, le=1000)] | None = None
-    requested_at: AwareDatetime | None = None
+    requested_at: Moment | None = None
     purpose: Purpose | None = None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from uuid import UUID
@@ -58,14 +60,27 @@ def code(standing: Standing, settings: Settings, workflow_id: UUID) -> Exit:
 
 def find_mail(maildir: Path, message_id: str) -> Path | None:
     """Find the file of a message among the newest of a Maildir."""
-    files = [file for part in ("new", "cur") if (maildir / part).is_dir() for file in (maildir / part).iterdir()]
-    newest = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
-    return next((file for file in islice(newest, MAILS_LOOKED_AT) if _is(file, message_id)), None)
+    newest = sorted((found for part in ("new", "cur") for found in _dated(maildir / part)), reverse=True)
+    return next((file for _, file in islice(newest, MAILS_LOOKED_AT) if _is(file, message_id)), None)
+
+
+def _dated(folder: Path) -> Iterator[tuple[float, Path]]:
+    """Give each file with its time; a reader moves files at any moment, and what has gone is passed over."""
+    try:
+        files = list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return
+    for file in files:
+        with suppress(FileNotFoundError):
+            yield file.stat().st_mtime, file
 
 
 def _is(file: Path, message_id: str) -> bool:
-    with file.open("rb") as opened:
-        head = opened.read(HEADER_BYTES).replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(HEADER_BYTES).replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+    except OSError:  # moved, or no file that we may read
+        return False
     return any(
         name.strip().lower() == b"message-id" and message_id.encode() in value
         for name, _, value in (header.partition(b":") for header in head.split(b"\n"))

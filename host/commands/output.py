@@ -33,6 +33,12 @@ def console() -> Console:
     return Console(highlight=False, emoji=False, markup=False, width=width)
 
 
+def error_console() -> Console:
+    """Write to standard error, for what helps a person to ask again."""
+    width = None if sys.stderr.isatty() else 200
+    return Console(stderr=True, highlight=False, emoji=False, markup=False, width=width)
+
+
 def plain(value: object) -> str:
     """Give text without control characters, whoever wrote it."""
     return "".join(letter if letter.isprintable() else "�" for letter in str(value))

@@ -16,8 +16,9 @@ from host.domain.workflow import states
 from host.explain import explain
 from host.record import handover_reason, status
 from host.settings import Settings
+from host.store import external
 from host.store import record as store
-from host.views import Ledger, LedgerEntry, ListedEffect, ListedWorkflow, WorkflowList
+from host.views import ExternalTask, Ledger, LedgerEntry, ListedEffect, ListedWorkflow, TokenList, WorkflowList
 from host.workflows.catalogue import BY_RELEASE, CURRENT
 from shared_contracts.base import dump
 
@@ -72,13 +73,14 @@ def _check(wanted: Wanted) -> None:
 
 def _listed(row: store.Row) -> ListedWorkflow:
     fields = asdict(row)
-    effects = fields.pop("effects")
+    effects, alerts = fields.pop("effects"), fields.pop("alerts")
     held, wake_reason = fields.pop("held"), fields.pop("wake_reason")
     return ListedWorkflow(
         **fields,
         status=status(row.control_state, wake_reason, held=held),
         handover_reason=handover_reason(row.control_state, row.reason),
         effects=None if effects is None else tuple(ListedEffect(**effect) for effect in effects),
+        alerts=None if alerts is None else tuple(alerts),
     )
 
 
@@ -105,6 +107,17 @@ async def ledger(settings: Settings, name: str | None, most: int, *, as_json: bo
         write_json(dump(page))
     else:
         sheets.ledger(console(), page)
+
+
+async def tokens(settings: Settings, most: int, *, as_json: bool) -> None:
+    """List what tokens of outside hosts were issued for."""
+    async with reading(settings) as pool, pool.connection() as connection:
+        rows = await external.tasks(connection, most)
+    page = TokenList(tokens=tuple(ExternalTask(**{**row, "scopes": tuple(row["scopes"])}) for row in rows))
+    if as_json:
+        write_json(dump(page))
+    else:
+        sheets.tokens(console(), page)
 
 
 def _entry(row: dict[str, Any]) -> LedgerEntry:

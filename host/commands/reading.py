@@ -5,31 +5,34 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from host.commands import sheets
 from host.commands.exits import CommandError, Exit
-from host.commands.output import plain
+from host.commands.output import error_console, plain
 from host.database import Pool
 from host.record import assemble
 from host.store import record as store
 from host.workflows.catalogue import BY_RELEASE
 from shared_contracts.record import Record
 
-MATCHES_SHOWN = 5
+MATCHES_SHOWN = 20
 NAMES = "a workflow, step, call, return or message"
 
 
 async def found_id(pool: Pool, name: str) -> UUID:
-    """Find the one workflow that a name belongs to; raises CommandError."""
+    """Find the one workflow that a name belongs to; raises CommandError, after a table where there are several."""
     async with pool.connection() as connection:
         found = await store.find(connection, name, MATCHES_SHOWN + 1)
+        several = [] if len(found) < 2 else await store.matches(connection, name, found[:MATCHES_SHOWN])
     if not found:
         raise CommandError(
             Exit.BAD_INPUT, f"nothing is known of {plain(name)!r}", f"Give the id of {NAMES}; see kessai list."
         )
     if len(found) > 1:
-        more = " …" if len(found) > MATCHES_SHOWN else ""
-        listed = ", ".join(str(one) for one in found[:MATCHES_SHOWN])
+        sheets.matches(error_console(), several, more=len(found) > MATCHES_SHOWN)
         raise CommandError(
-            Exit.BAD_INPUT, f"{plain(name)!r} belongs to several workflows", f"Give one of: {listed}{more}"
+            Exit.BAD_INPUT,
+            f"{plain(name)!r} belongs to several workflows",
+            "A call's id is the planner's and may come in every workflow; give the step_id or the workflow's id.",
         )
     return found[0]
 

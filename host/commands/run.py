@@ -30,7 +30,7 @@ from host.engine.accept import CASE_BYTES_MAX, CaseError, accept, read_case, rea
 from host.engine.drive import drive
 from host.settings import Settings
 from host.workflows.catalogue import CURRENT
-from shared_contracts.base import dump
+from shared_contracts.base import YEARS, dump
 
 if TYPE_CHECKING:
     from host.wiring import Driver
@@ -96,7 +96,7 @@ def moment(text: str) -> datetime:
         read = datetime.fromisoformat(text)
     except ValueError:
         read = None
-    if read is None or read.tzinfo is None:
+    if read is None or read.tzinfo is None or not YEARS[0] <= read.year <= YEARS[1]:
         mend = "Write it with its offset, such as 2026-07-30T10:00:00+09:00."
         raise CommandError(Exit.BAD_INPUT, f"--as-of {text!r} is no time", mend)
     return read

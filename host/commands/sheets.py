@@ -10,13 +10,15 @@ from rich.console import Console
 from rich.text import Text
 
 from host.commands.output import COLOURS, add, plain, table
-from host.views import Explanation, Ledger, WorkflowList
-from shared_contracts.record import Call, Record
+from host.store.record import Match
+from host.views import Explanation, Ledger, TokenList, WorkflowList
+from shared_contracts.record import Call, CallError, Record
 
 
 def record(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
     """Show a whole record, and from its row what identifies the request."""
     _head(to, shown, row)
+    _alerts(to, shown)
     _checkpoints(to, shown)
     _calls(to, shown)
     _decisions(to, shown)
@@ -40,6 +42,18 @@ def _head(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
         if value is not None:
             style = COLOURS.get(shown.state, "") if name == "stands" else ""
             to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value), style=style), sep="", soft_wrap=True)
+
+
+def _alerts(to: Console, shown: Record) -> None:
+    if shown.alerts:
+        made = table("alert", "at", "by", "for", "details", title="\nalerts")
+        for one in shown.alerts:
+            add(made, one.code, _at(one.at), one.actor, one.resource, _details(one.details))
+        to.print(made)
+
+
+def _details(details: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in details.items())
 
 
 def _checkpoints(to: Console, shown: Record) -> None:
@@ -73,8 +87,13 @@ def _calls(to: Console, shown: Record) -> None:
 
 
 def _sent(call: Call) -> str:
-    codes = (one.error.code if one.error is not None else (one.outcome or "under way") for one in call.attempts)
+    codes = (_error(one.error) if one.error is not None else (one.outcome or "under way") for one in call.attempts)
     return ", ".join(f"#{n} {code}" for n, code in enumerate(codes, 1))
+
+
+def _error(error: CallError) -> str:
+    reason = error.details.get("reason")
+    return error.code if reason is None else f"{error.code} ({reason})"
 
 
 def _decisions(to: Console, shown: Record) -> None:
@@ -91,10 +110,11 @@ def workflows(to: Console, page: WorkflowList) -> None:
     made = table("workflow", "kind", "for", "state", "status", "reason", "class" if queue else "", "age")
     if queue:
         made.add_column("effects", overflow="fold")
+        made.add_column("alerts", overflow="fold")
     for row in page.workflows:
         effects = [f"{e.name}: {e.external_id or e.outcome or 'no outcome'}" for e in row.effects or ()]
         cells = (row.workflow_id, row.kind, row.resource, row.state, row.status.value, row.reason, row.handover_reason)
-        add(made, *cells, _age(row.age_seconds), *([", ".join(effects)] if queue else []))
+        add(made, *cells, _age(row.age_seconds), *([", ".join(effects), ", ".join(row.alerts or ())] if queue else []))
     to.print(made if page.workflows else Text("none", style="dim"))
     if page.next_before is not None:
         to.print(f"more: kessai list --before {page.next_before}", style="dim", soft_wrap=True)
@@ -126,3 +146,24 @@ def _at(at: datetime | None) -> str:
 
 def _age(seconds: float) -> str:
     return str(timedelta(seconds=int(seconds)))
+
+
+def matches(to: Console, found: list[Match], *, more: bool) -> None:
+    """Show which workflows share a name."""
+    made = table("workflow", "state", "step_id", "tool")
+    for one in found:
+        add(made, one.workflow_id, one.state, one.step_id, one.tool)
+    if more:
+        add(made, "…")
+    to.print(made)
+
+
+def tokens(to: Console, page: TokenList) -> None:
+    """Show what tokens of outside hosts were issued for."""
+    made = table("token id", "task", "principal", "customer", "good for", "order", "issued", "by", "until")
+    for one in page.tokens:
+        until = f"{_at(one.expires_at)}{' (over)' if one.expired else ''}"
+        good_for = " ".join(one.scopes) if one.tool is None else one.tool
+        cells = (one.jti, one.task_id, one.principal, one.customer, good_for, one.resource)
+        add(made, *cells, _at(one.issued_at), one.issued_by, until)
+    to.print(made if page.tokens else Text("none", style="dim"))

@@ -1,10 +1,12 @@
-"""`kessai token issue`: a token for an outside MCP host, written into the host's record before it exists."""
+"""`kessai token`: tokens for outside MCP hosts, each written into the host's record before it exists."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
+
+from host.commands.options import Json, Most
 
 MINUTES_MAX = 15
 
@@ -45,3 +47,16 @@ def issue(
     scopes = None if scope is None else frozenset(scope)
     wanted = issuing.Wanted(customer, principal, scopes, resource, allow_write, minutes, issued_by)
     launch(issuing.issue(settings.load(), wanted))
+
+
+def list_tokens(most: Most = 50, as_json: Json = False) -> None:
+    """List what tokens were issued for, the newest first: to whom, by whom, for which customer, until when.
+
+    \b
+    kessai token list --json | jq '.tokens[] | select(.tool)'
+    """
+    from host import settings
+    from host.commands import pages
+    from host.commands.launch import launch
+
+    launch(pages.tokens(settings.load(), most, as_json=as_json))

@@ -21,7 +21,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The planner holds the task for done; the engine checks the criterion and every evidence reference."""
+    """The planner holds the task for done. A kind that ends by verified effects alone takes no word for it."""
 
     answer: dict[str, Any]
     evidence_refs: tuple[str, ...]

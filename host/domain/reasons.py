@@ -29,6 +29,7 @@ HANDOVER: dict[str, Handover] = {
     "model_refusal": _H.UNDECIDED,
     "version_changed": _H.DATA_MISSING,
     "evidence_insufficient": _H.DATA_MISSING,
+    "data_missing": _H.DATA_MISSING,
     "overdue": _H.EXTERNAL_FAULT,
     "dangerous_goods": _H.RULE_EXCEPTION,
     "final_sale_defect": _H.RULE_EXCEPTION,
@@ -56,7 +57,7 @@ HANDOVER: dict[str, Handover] = {
 
 # The only reasons that a planner may give for handing over; any other word of its is `planner_needs_human`.
 FROM_PLANNER = frozenset(
-    {"planner_needs_human", "model_refusal", "evidence_insufficient", "undecidable", "out_of_scope"}
+    {"planner_needs_human", "model_refusal", "evidence_insufficient", "data_missing", "undecidable", "out_of_scope"}
 )
 
 _BY_CATEGORY: dict[Category, Handover] = {

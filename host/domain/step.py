@@ -41,7 +41,8 @@ class Step:
         self._refusals: list[dict[str, Any]] = []
         self._writes: dict[str, Any] = {}
         self._audit: list[dict[str, Any]] = []
-        self.before_dispatch: Step | None = None  # what to write instead, where a stop forbids the intent
+        self._contested: tuple[str, ...] = ()
+        self.instead: Step | None = None  # what to write where a stop, the clock or another's doubt forbids this
 
     def fork(self) -> Step:
         """Copy the step as it is now; the copies write independently."""
@@ -231,6 +232,10 @@ class Step:
             raise IllegalTransitionError(self.state.control.control, "no call in hand", "?")
         return self.state.proposal
 
+    def contest(self) -> None:
+        """Let the commit look whether another workflow is in doubt over this case's units."""
+        self._contested = self.workflow.units(self.state.task.case)
+
     # -- the effect ledger --------------------------------------------------------------------------------------
 
     def _open_effect(self, call: CallRecord, tool: Tool, decision_n: int) -> None:
@@ -244,9 +249,10 @@ class Step:
             "name": effect.name,
             "idempotency_key": effect.idempotency_key,
             "arguments_sha256": digest(dict(call.arguments)),
-            "units": list(self.workflow.units(task.case)),
             "decision_n": decision_n,
         }
+        if tool.name == self.workflow.effects[0]:  # what follows it rests on what is this case's own by then
+            self.contest()
         self.state = self.state.with_effect(effect)
 
     def close_effect(
@@ -349,7 +355,15 @@ class Step:
             "audit": self._audit,
         }
         claim = {"claim": True} if self.claim else {}
-        return {"row": row, "moves": self._moves, **claim, **self._writes, **{k: v for k, v in lists.items() if v}}
+        contested = {"contested": list(self._contested)} if self._contested else {}
+        return {
+            "row": row,
+            "moves": self._moves,
+            **claim,
+            **contested,
+            **self._writes,
+            **{k: v for k, v in lists.items() if v},
+        }
 
 
 def key_of(workflow_id: object, step_name: str) -> str:
@@ -366,4 +380,10 @@ def review_end(reason: str) -> Control:
 def _error_record(error: CallError | None) -> dict[str, Any] | None:
     if error is None:
         return None
-    return {"code": error.code, "category": error.category.value, "message": error.message}
+    details = kept_json(error.details)
+    return {
+        "code": error.code,
+        "category": error.category.value,
+        "message": error.message,
+        "details": {} if details is None else details,
+    }

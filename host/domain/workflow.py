@@ -17,6 +17,8 @@ from host.domain.control import INTO_END, OBSERVED, PLAIN, REFUSED, REOPENED, ST
 from host.domain.limits import Limits
 from host.domain.proposals import PlannerDecision, PlannerView
 
+# While a request is under way no clock, approver or operator moves the row: their event waits for its outcome.
+_UNDER_WAY = frozenset({Control.TOOL_RUNNING, Control.OBSERVING})
 RESUME = "<resume_state>"  # the target of `due`: whatever state the retry left
 
 
@@ -60,6 +62,7 @@ class Finding:
     versions: Mapping[str, str] = field(default_factory=dict)
     rule_version: str | None = None
     facts: Mapping[str, Any] | None = None
+    contested: bool = False  # it rests on what another case may be doing to the same units
 
 
 class Language(StrEnum):
@@ -156,6 +159,7 @@ def _business_moves(workflow: Workflow) -> set[Move]:
         for target in _targets(workflow, row)
         for edge in _edges(workflow, row)
         for actor in row.by
+        if actor is Actor.ENGINE or edge.source not in _UNDER_WAY
     }
 
 

@@ -121,7 +121,7 @@ async def accept(
     workflow, body = kind.workflow, dump(case)
     request_id = body.pop("request_id", None)
     identity = digest(body)
-    body_sha256 = digest({"case": body, "principal": principal.name})
+    body_sha256 = identity
     requested_at = as_of if as_of is not None else getattr(case, "requested_at", None)
     row = {
         "workflow_id": str(new_id()),

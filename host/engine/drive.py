@@ -25,13 +25,14 @@ from host.engine.reconcile import looked_up
 from host.engine.send import send
 from host.engine.settle import CUT_OFF, EXPIRED, answered, in_doubt, rejected, review
 from host.engine.verify import read_arguments, verified
-from host.engine.wait import Wait, halted
+from host.engine.wait import UNITS_BUSY_SECONDS, Wait, halted
 from host.store import ledger
 from host.store.errors import (
     OutOfTimeError,
     ReadsStoppedError,
     StaleWorkflowError,
     StoppedError,
+    UnitsBusyError,
     UnsettledElsewhereError,
 )
 from shared_contracts.contract import Tool
@@ -112,8 +113,8 @@ class _Driver:
         """Write the step; where a stop, the clock or another's doubt forbids its call, write what is true without."""
         try:
             await self._write(step, wait)
-        except (StoppedError, OutOfTimeError, UnsettledElsewhereError) as error:
-            instead = step.before_dispatch
+        except (StoppedError, OutOfTimeError, UnitsBusyError, UnsettledElsewhereError) as error:
+            instead = step.instead
             if instead is None:
                 raise
             wait = Wait("ended", None)
@@ -122,6 +123,8 @@ class _Driver:
                     wait = halted(reads=isinstance(error, ReadsStoppedError))
                 case OutOfTimeError():
                     review(instead, "limit", "limit")
+                case UnitsBusyError():
+                    wait = Wait("units_busy", UNITS_BUSY_SECONDS)
                 case UnsettledElsewhereError():
                     review(instead, "unknown_effect", "unsettled_elsewhere")
             await self._write(instead, wait)

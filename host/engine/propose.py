@@ -122,7 +122,7 @@ def dispatch(step: Step, tool: Tool, decision_n: int) -> None:
     """Move an allowed call to running; the commit that follows writes the intent before anything leaves."""
     if tool.writes and step.state.effect_of(tool.name) is not None:
         return _review(step, "unknown_effect", "unverified_effect")  # it exists: a person looks, nothing is sent
-    step.before_dispatch = step.fork()
+    step.instead = step.fork()
     step.go(AUTHORIZED)
     return step.dispatch(tool, new_jti(), decision_n)
 

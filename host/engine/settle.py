@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from host.domain.control import ANSWERED, NEXT_ATTEMPT, OBSERVED, Actor, Control, Execution
-from host.domain.limits import backoff_seconds
+from host.domain.limits import BACKOFF_CAP_SECONDS, BACKOFF_JITTER_SECONDS, backoff_seconds
 from host.domain.outcome import CallError
 from host.domain.state import NOT_COUNTED
 from host.domain.step import Step, review_end
@@ -33,8 +33,8 @@ CUT_OFF = internal("cut_off", Category.TRANSIENT, "this host died while the requ
 def answered(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
     """Record a well-formed answer to the call. True: the engine has to read it back, or to look again."""
     step.close_attempt("success")
-    if not tool.writes and _of_another(step, tool, result):
-        _foreign_answer(step, tool)
+    if _of_another(step, tool, result) and (not tool.writes or tool.succeeded(result)):
+        _foreign_answer(step, tool, result)
         return False
     if tool.succeeded(result):
         return _succeeded(step, tool, result)
@@ -68,13 +68,30 @@ def _of_another(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
     return call is not None and name in result and result[name] != call.arguments.get(name)
 
 
-def _foreign_answer(step: Step, tool: Tool) -> None:
-    """Use nothing of it: facts about another's order decide no case."""
+def _foreign_answer(step: Step, tool: Tool, result: Mapping[str, Any]) -> None:
+    """Facts about another's order decide no case; an effect on another's order has to be undone."""
+    if tool.writes:
+        name = tool.resource_argument
+        asked = None if step.state.proposal is None else step.state.proposal.arguments.get(name)
+        wrong = {name: {"asked": asked, "answered": result[name], "read": None}}
+        step.close_effect("succeeded", external_id=str(result[tool.external_id]), mismatch=wrong)
+        wrong_effect(step, wrong)
+        return
     error = internal("foreign_answer", Category.PROTOCOL, "the answer is about another object")
     step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
     step.go(ANSWERED, "foreign_answer")
     step.alert("foreign_answer", {"tool": tool.name})
     review(step, *_review_of(error))
+
+
+def wrong_effect(step: Step, wrong: Mapping[str, Any]) -> None:
+    """What was made is not what was asked for: record it, tell somebody, and have it undone."""
+    error = internal("wrong_effect", Category.BUSINESS, f"the effect differs in {', '.join(sorted(wrong))}")
+    step.settle_call(Execution.FAILED, error=error, stamps=("delivered",))
+    step.alert("wrong_effect", wrong)
+    if step.state.control.control is Control.TOOL_RUNNING:
+        step.go(ANSWERED, "wrong_effect")
+    step.business("wrong_effect", OBSERVED, "wrong_effect")
 
 
 def conclude(step: Step, seen: Seen) -> None:
@@ -93,6 +110,9 @@ def conclude(step: Step, seen: Seen) -> None:
     if row is not None and row.within_seconds is not None and _active_here(step) > row.within_seconds:
         review(step, "limit", "limit")
         return
+    if finding.contested:
+        step.instead = step.fork()
+        step.contest()
     target = "" if row is None else row.target
     if target not in workflow.ends:
         step.business(finding.event, OBSERVED, finding.reason, evidence=_refs(seen))
@@ -188,7 +208,8 @@ def _backoff(parts: Parts, step: Step, error: CallError) -> float:
     call = step.state.proposal
     sends = 0 if call is None else call.sends() - 1
     own = backoff_seconds(sends, parts.jitter.random())
-    return own if error.retry_after_seconds is None else max(own, error.retry_after_seconds)
+    wished = own if error.retry_after_seconds is None else max(own, error.retry_after_seconds)
+    return min(wished, BACKOFF_CAP_SECONDS + BACKOFF_JITTER_SECONDS)  # the longest that the table allows a wait
 
 
 def retry_forbidden(step: Step, tool: Tool, code: str, *, retry_allowed: bool) -> str | None:

@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from host.domain.control import OBSERVED, Execution
+from host.domain.control import Execution
 from host.domain.limits import backoff_seconds
 from host.domain.outcome import CallError, Outcome, Rejected, Success, Unknown
 from host.domain.state import NOT_COUNTED, CallRecord
 from host.domain.step import Step
 from host.domain.workflow import Seen
 from host.engine.parts import Parts
-from host.engine.settle import conclude, internal, review
+from host.engine.settle import conclude, internal, review, wrong_effect
 from host.engine.wait import Wait
 from shared_contracts.contract import Tool
 from shared_contracts.errors import Category
 
 
 def read_arguments(read: Tool, call: CallRecord) -> dict[str, Any]:
-    """Fill the reading tool's arguments from the call's answer and request."""
-    known = {**call.arguments, **(call.result if call.result is not None else {})}
+    """Fill the reading tool's arguments from the call's answer; what was asked for wins over what was answered."""
+    known = {**(call.result if call.result is not None else {}), **call.arguments}
     return {name: known[name] for name in read.arguments.model_fields if name in known}
 
 
@@ -91,10 +91,7 @@ def judge(step: Step, tool: Tool, call: CallRecord, record: Mapping[str, Any]) -
         conclude(step, Seen(tool.name, call.result, None))
         return None
     step.close_effect("succeeded", mismatch=wrong)
-    error = internal("wrong_effect", Category.BUSINESS, f"read back differs in {', '.join(sorted(wrong))}")
-    step.settle_call(Execution.FAILED, error=error, stamps=("delivered",))
-    step.alert("wrong_effect", wrong)
-    step.business("wrong_effect", OBSERVED, "wrong_effect")
+    wrong_effect(step, wrong)
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UNITS_BUSY_SECONDS = 1.0  # another workflow at work on the same units knows within a call or two
 STOP_RECHECK_SECONDS = 5.0  # a resumed system goes on within this, without anybody having to wake each case
 
 

@@ -26,6 +26,7 @@ from host.engine import sweep
 from host.engine.drive import UnknownWorkflowError, drive
 from host.engine.parts import Parts
 from host.engine.wake import TASK, Wake
+from host.store import ledger
 
 SWEEP_SECONDS = 1.0
 REFRESH_SECONDS = 5.0
@@ -44,7 +45,18 @@ async def run_once(parts: Parts, workflow_id: UUID) -> State | None:
         log.warning("wake_up_without_workflow", workflow_id=str(workflow_id))
     except DATABASE_AWAY as error:
         log.warning("database_unavailable", workflow_id=str(workflow_id), error=type(error).__name__)
+    except Exception as error:  # noqa: BLE001 - the outermost place: a bug stops this case, not the worker
+        log.error("drive_broke", workflow_id=str(workflow_id), error=type(error).__name__)  # noqa: TRY400 - its text may quote data
+        await _count_broken(parts, workflow_id)
     return None
+
+
+async def _count_broken(parts: Parts, workflow_id: UUID) -> None:
+    """Let the case wait longer each time, and go to a person in the end: it must not kill workers for ever."""
+    most = max(kind.workflow.limits.recoveries for kind in parts.kinds.values())
+    with contextlib.suppress(*DATABASE_AWAY):
+        async with parts.pool.connection() as connection:
+            await ledger.count_broken_drive(connection, workflow_id, most)
 
 
 async def work(

@@ -128,6 +128,14 @@ def _maildir(parts: Parts) -> dict[str, str]:
     return {"KESSAI_TOOLS_MAILDIR": str(parts.home.mail)}
 
 
+def maildir_of(parts: Parts) -> Path | None:
+    """Tell where the tool server's mail lies; None where it leaves by SMTP."""
+    chosen = parts.choice.tool_server_settings
+    if "KESSAI_TOOLS_SMTP_HOST" in chosen:
+        return None
+    return Path((_maildir(parts) | dict(chosen))["KESSAI_TOOLS_MAILDIR"])
+
+
 def _command(parts: Parts, name: str, command: tuple[str, ...], settings: Mapping[str, str]) -> Program:
     """One that does one thing and ends."""
     return Program(name, command, settings, parts.build.code, port=None, pulse=None, drain_seconds=0.0)

@@ -52,7 +52,7 @@ class Endpoints:
     server_url: str
     issuer: str
     signing_key_file: Path
-    maildir: Path
+    maildir: Path | None  # None: it leaves by SMTP, or a running tool server with other settings than ours knows
     postgres_pid: int
     tool_server_pid: int
     postgres_started_here: bool
@@ -252,12 +252,13 @@ def _port(parts: Parts) -> int:
 
 
 def _endpoints(parts: Parts, tool_server: Running, port: int) -> Endpoints:
+    ours = tool_server.fingerprint == assembly.tool_server(parts, port).fingerprint()
     return Endpoints(
         host_dsn=assembly.host_dsn(parts),
         server_url=assembly.resource_at(port),
         issuer=issuer_of(parts.home),
         signing_key_file=parts.keys.signing,
-        maildir=parts.home.mail,
+        maildir=assembly.maildir_of(parts) if ours else None,
         postgres_pid=parts.server.process.pid,
         tool_server_pid=tool_server.process.pid,
         postgres_started_here=parts.server.started_here,

@@ -32,11 +32,15 @@ class ReadsStoppedError(StoppedError):
 
 
 class UnsettledElsewhereError(StoreError):
-    """Another workflow has an effect without outcome on the same units."""
+    """Another workflow ended in doubt over the same units."""
 
 
 class OutOfTimeError(StoreError):
     """The workflow's time at work is used up, by the database's clock."""
+
+
+class UnitsBusyError(StoreError):
+    """Another workflow is at work on the same units; what it did will be known in a moment."""
 
 
 class InvariantError(StoreError):
@@ -48,6 +52,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS002": UnsettledElsewhereError,
     "KS003": OutOfTimeError,
     "KS004": ReadsStoppedError,
+    "KS005": UnitsBusyError,
     "KS010": InvariantError,
     "KS011": InvariantError,
     "KS012": InvariantError,
@@ -55,6 +60,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS014": InvariantError,
     "KS015": InvariantError,
     "KS016": InvariantError,
+    "KS017": InvariantError,
     "23503": InvariantError,
     "23505": InvariantError,
     "23514": InvariantError,

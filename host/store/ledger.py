@@ -96,6 +96,11 @@ async def renew_lease(
     return row is not None and row[0] is True
 
 
+async def count_broken_drive(connection: AsyncConnection[Any], workflow_id: UUID, most: int) -> None:
+    """Count a drive that broke before it committed; beyond `most` of them the case goes to a person."""
+    await connection.execute(_SQL["count_broken_drive"], {"workflow_id": workflow_id, "most": most})
+
+
 async def accept_case(connection: AsyncConnection[Any], case: dict[str, Any]) -> Accepted:
     """Take a case in, or find the workflow that its request has; raises StoppedError."""
     cursor = connection.cursor(row_factory=class_row(Accepted))

@@ -24,6 +24,9 @@ SELECT version, fence, at, active_ms, entered_active_ms
 -- name: renew_lease
 SELECT renew_lease(%(workflow_id)s, %(fence)s, %(owner)s, %(seconds)s)
 
+-- name: count_broken_drive
+SELECT count_broken_drive(%(workflow_id)s, %(most)s)
+
 -- name: accept_case
 SELECT workflow_id, body_sha256, created FROM accept_case(%(case)s)
 

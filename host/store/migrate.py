@@ -23,6 +23,10 @@ class NewerSchemaError(Exception):
     """The database was migrated by a newer program; run that one, or restore a backup."""
 
 
+class ChangedFileError(Exception):
+    """A migration that was applied is not the file that this program carries."""
+
+
 def migrate(dsn: str, workflows: tuple[Workflow, ...], passwords: Path | None = None) -> tuple[str, ...]:
     """Apply what is missing and give the names of what was applied; needs the owner's DSN."""
     with psycopg.connect(dsn) as connection:
@@ -88,7 +92,11 @@ def _apply(connection: psycopg.Connection[Any]) -> tuple[str, ...]:
     for file in files:
         if file.name in done:
             if done[file.name] != file.sha256:
-                raise NewerSchemaError(f"{file.name} was applied with another content")
+                raise ChangedFileError(
+                    f"{file.name} was applied with another content: this database was made by another version of the "
+                    "program. Run that version, or name another database in KESSAI_MIGRATE_DSN; of this machine's own "
+                    "stack, kessai empty makes a new one (and deletes what is in it)."
+                )
             continue
         connection.execute(file.text)
         connection.execute("INSERT INTO schema_version (name, sha256) VALUES (%s, %s)", (file.name, file.sha256))

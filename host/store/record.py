@@ -51,7 +51,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a list. `effects` stand in the exception queue alone."""
+    """One line of a list. `effects` and the codes of `alerts` stand in the exception queue alone."""
 
     workflow_id: UUID
     kind: str
@@ -66,6 +66,17 @@ class Row:
     held: bool
     age_seconds: float
     effects: list[dict[str, Any]] | None
+    alerts: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One of several workflows that a name belongs to; step and tool where the name is a call's."""
+
+    workflow_id: UUID
+    state: str
+    step_id: str | None
+    tool: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,13 @@ async def find(connection: AsyncConnection[Any], name: str, most: int) -> list[U
     parameters = {"workflow_id": workflow_id, "step": step, "name": name, "most": most}
     cursor = await connection.execute(_SQL["find"], parameters)
     return [row[0] async for row in cursor]
+
+
+async def matches(connection: AsyncConnection[Any], name: str, found: list[UUID]) -> list[Match]:
+    """Tell apart what shares a name, newest first."""
+    cursor = connection.cursor(row_factory=class_row(Match))
+    await cursor.execute(_SQL["matches"], {"name": name, "found": found})
+    return await cursor.fetchall()
 
 
 def _parts(name: str) -> tuple[UUID | None, int | None]:

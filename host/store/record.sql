@@ -12,6 +12,12 @@ SELECT DISTINCT workflow_id
         SELECT workflow_id FROM effect WHERE external_id IN (%(name)s, '<' || %(name)s || '>')) found
  ORDER BY workflow_id DESC LIMIT %(most)s
 
+-- name: matches
+-- What tells workflows apart that share a name: where each stands, and the call of that name where it is a call's.
+SELECT w.workflow_id, w.state, c.step_id, c.tool
+  FROM workflow w LEFT JOIN call c ON c.workflow_id = w.workflow_id AND c.call_id = %(name)s
+ WHERE w.workflow_id = ANY(%(found)s) ORDER BY w.workflow_id DESC
+
 -- name: record
 -- One statement, so that the record is of one instant. The customer's own text stays where it is.
 SELECT to_jsonb(w) - 'body_sha256' || jsonb_build_object('case_body', w.case_body - 'message') AS workflow,
@@ -59,14 +65,16 @@ SELECT t.seq, t.at, t.control_from, t.control_to, t.business_to AS state, t.even
 -- name: page
 -- Ids sort by time: the newest first is the primary key backwards.
 SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wake_reason, created_at, updated_at,
-       lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects
+       lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects,
+       NULL AS alerts
   FROM workflow
  WHERE workflow_id < %(before)s
  ORDER BY workflow_id DESC LIMIT %(most)s
 
 -- name: page_of_state
 SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wake_reason, created_at, updated_at,
-       lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects
+       lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects,
+       NULL AS alerts
   FROM workflow
  WHERE state = %(state)s AND workflow_id < %(before)s
  ORDER BY workflow_id DESC LIMIT %(most)s
@@ -77,7 +85,9 @@ SELECT w.workflow_id, w.kind, w.tenant_id, w.resource, w.state, w.control_state,
        w.updated_at, false AS held, greatest(extract(epoch FROM clock_now() - w.review_since), 0)::float8 AS age_seconds,
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', e.name, 'outcome', e.outcome, 'external_id', e.external_id,
                                                      'verified', e.verified_at IS NOT NULL) ORDER BY e.step, e.attempt)
-                   FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects
+                   FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects,
+       coalesce((SELECT jsonb_agg(u.result ORDER BY u.audit_id)
+                   FROM audit u WHERE u.workflow_id = w.workflow_id AND u.action = 'alert'), '[]') AS alerts
   FROM workflow w
  WHERE w.review_since IS NOT NULL
  ORDER BY w.review_since, w.workflow_id LIMIT %(most)s

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from host.domain.control import NEXT_ATTEMPT, OBSERVED, PROPOSED, REOPENED, WAITED, Actor, Control, Edge
 from host.domain.limits import Limits
 from host.domain.proposals import NeedsHuman, PlannerDecision, PlannerView, ToolCall
 from host.domain.workflow import RESUME, Finding, Seen, Transition, Workflow
 from host.workflows.returns_messages import message
-from shared_contracts.base import Contract, Identifier, Prose, parse
+from shared_contracts.base import Contract, Identifier, Moment, Prose, parse
 from shared_contracts.policies import PolicyFacts
 from shared_contracts.returns import Ask, Outcome, ReturnLines, ReturnReason, Ruling, rule
 
@@ -35,7 +35,7 @@ class ReturnsCase(Contract):
     lines: ReturnLines
     reason: ReturnReason
     message: Prose
-    requested_at: AwareDatetime | None = None
+    requested_at: Moment | None = None
     asks: Annotated[tuple[Ask, ...], Field(max_length=3)] = ()
 
 
@@ -160,6 +160,7 @@ def _judge(case: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
         reason=ruling.reason,
         versions={"policy": answer.rule_version, "order_snapshot": answer.snapshot},
         rule_version=answer.rule_version,
+        contested=ruling.reason == "already_returned",
         facts={"facts": result["facts"], "asks": list(case["asks"]), "order_version": answer.order_version},
     )
 
@@ -180,6 +181,8 @@ def interpret(case: Mapping[str, Any], seen: Seen) -> Finding | None:
             return Finding("order_verified", "order_verified", {"order_snapshot": str(result["snapshot"])})
         case "check_return_policy", None, "not_found":
             return Finding("undecidable", "evidence_insufficient")
+        case "get_order" | "check_return_policy", None, code if code is not None:
+            return Finding("undecidable", code)  # the business refuses to tell: asking again changes nothing
         case "check_return_policy", result, None if result is not None:
             return _judge(case, result)
         case "create_return", result, None if result is not None:

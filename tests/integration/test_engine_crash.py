@@ -345,7 +345,7 @@ async def test_the_sweeper_brings_back_a_dead_drivers_workflow_and_no_ended_one(
         woken.append(workflow_id)
 
     async with engine(FakeTools()) as parts:
-        dead, done = await take(parts, request_id="dead"), await take(parts, request_id="done")
+        dead, done = await take(parts, request_id="dead"), await take(parts, request_id="done", order_id="A-2")
         async with doomed(parts, Fate(3, before=False)) as mortal:
             with pytest.raises(DiedError):
                 await drive(mortal, dead)

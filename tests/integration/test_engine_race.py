@@ -17,6 +17,7 @@ from host.domain.control import WAITED, Actor
 from host.domain.step import Step
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
+from host.engine.wait import UNITS_BUSY_SECONDS
 from host.store import ledger
 from host.store.errors import StaleWorkflowError
 from tests.support.engine import (
@@ -290,7 +291,7 @@ SELECT (SELECT count(*) FROM checkpoint), (SELECT count(*) FROM audit), (SELECT 
 
 @asynchronous
 async def test_of_two_intents_over_one_line_that_begin_at_once_one_sees_the_other():
-    """Whoever commits first is on the wire while the other commits: that one goes to a person."""
+    """Whoever commits first is on the wire while the other commits: that one waits, and then has its turn."""
     for n in range(20):
         tools, arrived, over = FakeTools(), [], asyncio.Event()
 
@@ -316,6 +317,9 @@ async def test_of_two_intents_over_one_line_that_begin_at_once_one_sees_the_othe
         async with engine(tools) as parts:
             ids = [await take(parts, request_id=f"{n}-{who}") for who in "ab"]
             states = await asyncio.gather(*(driven(one, parts) for one in ids))
-        assert len(arrived) == 1
-        assert sorted(state.task.state for state in states) == ["COMPLETED", "NEEDS_REVIEW"]
-        assert {state.task.reason for state in states} == {"notice_verified", "unsettled_elsewhere"}
+            assert len(arrived) == 1
+            assert sorted(state.task.state for state in states) == ["COMPLETED", "ELIGIBLE"]
+            advance_clock(parts, UNITS_BUSY_SECONDS + 0.1)
+            again = [await drive(parts, one) for one in ids]
+        assert [state.task.state for state in again] == ["COMPLETED", "COMPLETED"]
+        assert len(tools.returns) == len(tools.notices) == 2

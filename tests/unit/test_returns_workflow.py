@@ -78,9 +78,16 @@ def test_an_answer_means_one_event(seen, event, reason):
     assert (finding.event, finding.reason) == (event, reason)
 
 
-@pytest.mark.parametrize("tool", ["get_order", "check_return_policy", "create_return", "send_return_notice", "other"])
-def test_any_other_refusal_is_left_to_its_class(tool):
+@pytest.mark.parametrize("tool", ["create_return", "send_return_notice", "other"])
+def test_a_writes_refusal_is_left_to_its_class(tool):
     assert RETURNS.interpret(CASE, Seen(tool, None, "quantity_gone")) is None
+
+
+@pytest.mark.parametrize("tool", ["get_order", "check_return_policy"])
+def test_a_read_that_the_business_refuses_is_not_asked_again_but_goes_to_a_person(tool):
+    finding = RETURNS.interpret(CASE, Seen(tool, None, "not_eligible"))
+    assert finding is not None
+    assert (finding.event, finding.reason) == ("undecidable", "not_eligible")
 
 
 # reason of the decision table · what differs in the facts · in the line · event

@@ -72,9 +72,11 @@ def test_a_write_opens_its_intent_under_the_key_of_the_business_step_and_never_o
     at.go(AUTHORIZED)
     at.dispatch(TOOLS["create_return"], "jti", at.decided(FACTS, ALLOWED))
 
-    intent = payload(at)["effect_opened"]
+    written = payload(at)
+    intent = written["effect_opened"]
     assert intent["idempotency_key"] == key_of(WORKFLOW_ID, "create_return") == f"{WORKFLOW_ID}:create_return"
-    assert (intent["attempt"], intent["units"], intent["decision_n"]) == (1, ["A-1/1"], 1)
+    assert (intent["attempt"], intent["decision_n"]) == (1, 1)
+    assert written["contested"] == ["A-1/1"]
 
 
 def test_a_resend_has_the_same_key_and_the_next_number():

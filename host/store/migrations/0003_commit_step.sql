@@ -20,6 +20,7 @@ DECLARE
     v_out   record;
     x       jsonb;
     v_units text[];
+    v_ended boolean;
 BEGIN
     IF p -> 'attempt_opened' ->> 'purpose' = 'call' AND stopped('reads') THEN
         RAISE EXCEPTION 'calls are stopped' USING ERRCODE = 'KS004';  -- what is in doubt may still be looked up
@@ -61,6 +62,11 @@ BEGIN
     RETURNING w.version, w.fence, w.seq, w.tenant_id, w.active_ms, w.entered_active_ms INTO v_out;
     IF NOT FOUND THEN
         RETURN;
+    END IF;
+    -- a request belongs to a row that runs it; nothing begins on a workflow that has ended or waits
+    IF p ? 'attempt_opened' AND NOT (v_row ->> 'control_state' = 'tool_running'
+            OR (v_row ->> 'control_state' = 'observing' AND p -> 'attempt_opened' ->> 'purpose' <> 'call')) THEN
+        RAISE EXCEPTION 'no request begins in %', v_row ->> 'control_state' USING ERRCODE = 'KS017';
     END IF;
     IF v_out.active_ms >= (p ->> 'active_limit_ms')::bigint THEN
         RAISE EXCEPTION 'no time is left for a call' USING ERRCODE = 'KS003';
@@ -120,22 +126,28 @@ BEGIN
         INSERT INTO attempt (workflow_id, step, n, purpose, tool, jti, started_at)
         VALUES (p_id, (x ->> 'step')::integer, (x ->> 'n')::integer, x ->> 'purpose', x ->> 'tool', x ->> 'jti', v_at);
     END IF;
-    IF p ? 'effect_opened' THEN
-        -- Another workflow is in doubt over the same units: a person looks first. Locked in one order, so that of two
-        -- that begin at once one sees the other.
-        x := p -> 'effect_opened';
-        v_units := ARRAY(SELECT jsonb_array_elements_text(x -> 'units'));
+    IF p ? 'contested' THEN
+        -- Another workflow is in doubt over the same units. One that ended so needs a person, who looks first; one that
+        -- is at work will know in a moment, so a write waits for it. Locked in one order: of two that begin at once one
+        -- sees the other.
+        v_units := ARRAY(SELECT jsonb_array_elements_text(p -> 'contested'));
         PERFORM pg_advisory_xact_lock(hashtextextended(u.unit, 0))
            FROM (SELECT v_out.tenant_id || ' ' || unnest(v_units) AS unit ORDER BY 1) u;
-        IF EXISTS (SELECT FROM effect e
-                    WHERE e.tenant_id = v_out.tenant_id AND e.workflow_id <> p_id AND e.outcome IS NULL
-                      AND e.units && v_units) THEN
-            RAISE EXCEPTION 'another workflow has an effect without outcome on these units' USING ERRCODE = 'KS002';
+        SELECT bool_or(w.control_state IN ('needs_human', 'failed', 'stopped')) INTO v_ended
+          FROM effect e JOIN workflow w ON w.workflow_id = e.workflow_id
+         WHERE e.tenant_id = v_out.tenant_id AND e.workflow_id <> p_id AND e.outcome IS NULL AND e.units && v_units;
+        IF v_ended THEN
+            RAISE EXCEPTION 'another workflow ended in doubt over these units' USING ERRCODE = 'KS002';
+        ELSIF NOT v_ended AND p ? 'effect_opened' THEN
+            RAISE EXCEPTION 'another workflow is at work on these units' USING ERRCODE = 'KS005';
         END IF;
+    END IF;
+    IF p ? 'effect_opened' THEN
+        x := p -> 'effect_opened';
         INSERT INTO effect (workflow_id, step, attempt, name, tenant_id, idempotency_key, arguments_sha256, units,
                             decision_n, opened_at)
         VALUES (p_id, (x ->> 'step')::integer, (x ->> 'attempt')::integer, x ->> 'name', v_out.tenant_id,
-                x ->> 'idempotency_key', x ->> 'arguments_sha256', v_units, (x ->> 'decision_n')::integer, v_at);
+                x ->> 'idempotency_key', x ->> 'arguments_sha256', coalesce(v_units, '{}'), (x ->> 'decision_n')::integer, v_at);
     END IF;
     IF p ? 'refusals' THEN
         INSERT INTO refusal (workflow_id, n, code, message, call_id, tool, arguments, at)
@@ -197,6 +209,58 @@ BEGIN
       FROM legal_transition m
      WHERE m.kind = p ->> 'kind' AND m.release = p ->> 'release' AND m.control_from = '' AND m.event = 'received';
     RETURN QUERY SELECT (p ->> 'workflow_id')::uuid, p ->> 'body_sha256', true;
+END $$;
+
+-- A driver that broke before it could commit anything is counted here, so that no case kills workers for ever: the next
+-- try waits longer, and beyond the bound the case goes to a person.
+CREATE FUNCTION count_broken_drive(p_id uuid, p_most integer) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    v_at   timestamptz := clock_now();
+    w      workflow%ROWTYPE;
+    v_move legal_transition%ROWTYPE;
+    v_started integer;  -- a case that was never begun is begun before it ends
+BEGIN
+    SELECT * INTO w FROM workflow
+     WHERE workflow_id = p_id AND control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')
+       AND (lease_until IS NULL OR lease_until <= v_at) FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF w.recoveries >= p_most AND w.control_state = 'created' THEN
+        SELECT * INTO v_move FROM legal_transition m
+         WHERE m.kind = w.kind AND m.release = w.release AND m.control_from = 'created' AND m.business_from = w.state;
+        w.control_state := v_move.control_to;
+        v_started := v_move.move_id;
+    END IF;
+    SELECT * INTO v_move FROM legal_transition m
+     WHERE m.kind = w.kind AND m.release = w.release AND m.control_from = w.control_state
+       AND m.business_from = w.state AND m.control_to = 'needs_human' AND m.event = 'attempts_exhausted';
+    IF FOUND AND w.recoveries >= p_most THEN
+        w.seq := w.seq + CASE WHEN v_started IS NULL THEN 1 ELSE 2 END;
+        UPDATE workflow SET version = version + 1, fence = fence + 1, seq = w.seq, state = v_move.business_to,
+            control_state = v_move.control_to, resume_state = NULL, reason = 'recoveries_exhausted', review_since = v_at,
+            wake_at = NULL, wake_reason = NULL, lease_owner = NULL, lease_until = NULL, active_since = NULL,
+            updated_at = v_at
+         WHERE workflow_id = p_id;
+        INSERT INTO checkpoint
+        SELECT p_id, c.seq, c.move_id, c.reason, '{}', v_at
+          FROM (VALUES (w.seq - 1, v_started, 'started'), (w.seq, v_move.move_id, 'recoveries_exhausted'))
+               AS c(seq, move_id, reason)
+         WHERE c.move_id IS NOT NULL;
+        INSERT INTO audit (workflow_id, actor, action, resource, result, details, at)
+        VALUES (p_id, w.principal, 'workflow_ended', w.resource, v_move.business_to,
+                jsonb_build_object('reason', 'recoveries_exhausted'), v_at);
+        INSERT INTO outbox (workflow_id, seq, topic, payload, at)
+        VALUES (p_id, w.seq, w.kind || '.' || lower(v_move.business_to),
+                jsonb_build_object('workflow_id', p_id, 'reason', 'recoveries_exhausted'), v_at);
+        RETURN w.recoveries;
+    END IF;
+    UPDATE workflow SET version = version + 1, fence = fence + 1, recoveries = recoveries + 1,
+        wake_at = v_at + make_interval(secs => least(30, 2 ^ least(recoveries, 5))), wake_reason = 'broken_drive',
+        lease_owner = NULL, lease_until = NULL, active_since = NULL, updated_at = v_at
+     WHERE workflow_id = p_id;
+    RETURN w.recoveries + 1;
 END $$;
 
 -- A driver that is busy with a slow call keeps its lease; a stale one is told so by no row.
