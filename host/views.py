@@ -53,7 +53,7 @@ class WorkflowList(Contract):
 class ExternalTask(Contract):
     """What an outside host's token was issued for; the tool server's log has its calls under `jti`."""
 
-    task_id: UUID
+    task_id: str
     jti: str
     tenant_id: str
     principal: str

@@ -70,12 +70,16 @@ class Checkpoint(Contract):
     evidence: tuple[str, ...]
 
 
-class AttemptError(Contract):
-    """Why an attempt has no result; `code` and `category` are rows of the error table or the engine's own."""
+class CallError(Contract):
+    """Why a call or an attempt has no result; `code` and `category` are rows of the error table or the engine's own.
+
+    `details` are the tool server's; a refusal by the rules names its `reason` there.
+    """
 
     code: str
     category: str
     message: str
+    details: dict[str, Any]
 
 
 class Attempt(Contract):
@@ -84,7 +88,7 @@ class Attempt(Contract):
     n: Annotated[int, Field(ge=1)]
     at: AwareDatetime
     outcome: AttemptOutcome | None
-    error: AttemptError | None
+    error: CallError | None
 
 
 class EngineRead(Contract):
@@ -94,7 +98,7 @@ class EngineRead(Contract):
     tool: str
     at: AwareDatetime
     outcome: AttemptOutcome | None
-    error: AttemptError | None
+    error: CallError | None
 
 
 class CallTimes(Contract):
@@ -120,6 +124,7 @@ class Call(Contract):
     tool: str
     contract_version: str
     execution_state: ExecutionState
+    error: CallError | None
     attempts: tuple[Attempt, ...]
     engine_reads: tuple[EngineRead, ...]
     times: CallTimes
@@ -148,6 +153,16 @@ class Decision(Contract):
     outcome: str
     reason: str
     at: AwareDatetime
+
+
+class Alert(Contract):
+    """Somebody, or a planner, reached for what is not theirs, or an effect is not the one that was asked for."""
+
+    code: str
+    at: AwareDatetime
+    actor: str
+    resource: str
+    details: dict[str, Any]
 
 
 class Versions(Contract):
@@ -187,6 +202,7 @@ class Record(Contract):
     effects: tuple[Effect, ...]
     decisions: tuple[Decision, ...]
     approvals: tuple[()]
+    alerts: tuple[Alert, ...]
     versions: Versions
     result: Result | None
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -104,10 +105,11 @@ def read_case(document: Mapping[str, Any], workflows: Mapping[str, Workflow]) ->
 
 
 def _explained(error: ValidationError) -> str:
-    lines = (
-        f"{'.'.join(map(str, problem['loc'])) or 'the case'}: {problem['msg']}"
-        for problem in error.errors(include_url=False, include_input=False, include_context=False)[:10]
-    )
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    # a list whose only item is wrong is also counted as empty, which is not true of what was written
+    wrong_inside = {problem["loc"][:depth] for problem in problems for depth in range(1, len(problem["loc"]))}
+    true = (one for one in problems if one["type"] != "too_short" or one["loc"] not in wrong_inside)
+    lines = (f"{'.'.join(map(str, one['loc'])) or 'the case'}: {one['msg']}" for one in islice(true, 10))
     return "the case does not fit its kind: " + "; ".join(lines)
 
 

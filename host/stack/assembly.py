@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from host.stack.build import Build
 from host.stack.home import Home
@@ -133,7 +134,8 @@ def maildir_of(parts: Parts) -> Path | None:
     chosen = parts.choice.tool_server_settings
     if "KESSAI_TOOLS_SMTP_HOST" in chosen:
         return None
-    return Path((_maildir(parts) | dict(chosen))["KESSAI_TOOLS_MAILDIR"])
+    told = (_maildir(parts) | dict(chosen))["KESSAI_TOOLS_MAILDIR"]
+    return Path("/") / told  # where our programs are started, for a path that was given without its beginning
 
 
 def _command(parts: Parts, name: str, command: tuple[str, ...], settings: Mapping[str, str]) -> Program:

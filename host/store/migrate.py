@@ -20,11 +20,7 @@ _LOCK = 118058463519594  # beside stop_lock_key() of the first migrations
 
 
 class NewerSchemaError(Exception):
-    """The database was migrated by a newer program; run that one, or restore a backup."""
-
-
-class ChangedFileError(Exception):
-    """A migration that was applied is not the file that this program carries."""
+    """The database was migrated by another program, a newer one as a rule; run that one, or restore a backup."""
 
 
 def migrate(dsn: str, workflows: tuple[Workflow, ...], passwords: Path | None = None) -> tuple[str, ...]:
@@ -92,7 +88,7 @@ def _apply(connection: psycopg.Connection[Any]) -> tuple[str, ...]:
     for file in files:
         if file.name in done:
             if done[file.name] != file.sha256:
-                raise ChangedFileError(
+                raise NewerSchemaError(
                     f"{file.name} was applied with another content: this database was made by another version of the "
                     "program. Run that version, or name another database in KESSAI_MIGRATE_DSN; of this machine's own "
                     "stack, kessai empty makes a new one (and deletes what is in it)."

@@ -313,6 +313,17 @@ def test_the_tool_servers_port_can_be_chosen_and_a_taken_one_is_refused(root: Pa
     assert nothing_runs(root)
 
 
+def test_where_the_mail_lies_is_told_as_the_running_tool_server_has_it(root: Path, user: User, tmp_path: Path) -> None:
+    elsewhere = {"KESSAI_TOOLS_MAILDIR": str(tmp_path / "mail")}
+    by_smtp = {"KESSAI_TOOLS_SMTP_HOST": "127.0.0.1", "KESSAI_TOOLS_MAIL_FROM": "returns@shop.example"}
+    told = [used(root, replace(CHOICE, tool_server_settings=chosen)).maildir for chosen in ({}, elsewhere, by_smtp)]
+    assert told == [open_home(root).mail, tmp_path / "mail", None]
+    process = user(root)
+    endpoints_of(process)
+    assert used(root, replace(CHOICE, tool_server_settings=elsewhere)).maildir is None  # another's, set otherwise
+    ended(process, signal.SIGKILL)
+
+
 def test_other_code_is_not_pulled_away_from_who_uses_it_and_else_replaced(root: Path, user: User) -> None:
     process = user(root)
     left = endpoints_of(process)

@@ -107,8 +107,10 @@ def test_a_migration_that_was_applied_with_another_content_is_refused():
     migrate(dsn, WORKFLOWS)
     with psycopg.connect(dsn) as connection:
         connection.execute("UPDATE schema_version SET sha256 = 'x' WHERE name = %s", (packaged()[0].name,))
-    with pytest.raises(NewerSchemaError, match=packaged()[0].name):
+    with pytest.raises(NewerSchemaError, match=packaged()[0].name) as caught:
         migrate(dsn, WORKFLOWS)
+    for mend in ("Run that version", "KESSAI_MIGRATE_DSN", "kessai empty"):
+        assert mend in str(caught.value)
     drop_database(dsn)
 
 

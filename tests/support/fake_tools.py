@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,8 +22,9 @@ def failure(code: str, *, executed: bool = False, retry_after: float | None = No
     return CallError(code, row.category, row.meaning, row.retryable, executed, retry_after, {})
 
 
-def rejected(code: str, *, retry_after: float | None = None) -> Answer:
-    return lambda _request: Rejected(failure(code, retry_after=retry_after))
+def rejected(code: str, *, retry_after: float | None = None, details: dict[str, Any] | None = None) -> Answer:
+    error = failure(code, retry_after=retry_after)
+    return lambda _request: Rejected(error if details is None else replace(error, details=details))
 
 
 def unknown(code: str = "timeout") -> Answer:

@@ -118,3 +118,15 @@ VALUES = st.recursive(
 def test_no_value_of_a_member_ends_in_anything_but_a_case_or_a_refusal_that_says_why(value, name):
     taken = refused_or_read(json.dumps({**CASE, name: value}).encode())
     assert not taken or isinstance(value, str | list)
+
+
+def test_of_a_single_line_with_a_wrong_quantity_only_the_quantity_is_complained_of():
+    with pytest.raises(CaseError) as caught:
+        read_case({**CASE, "lines": [{"line_id": "1", "quantity": 0}]}, KINDS)
+    assert "lines.0.quantity" in str(caught.value)
+    assert "at least 1 item" not in str(caught.value)
+
+
+def test_a_case_without_lines_is_told_so():
+    with pytest.raises(CaseError, match=r"lines: .*at least 1 item"):
+        read_case({**CASE, "lines": []}, KINDS)

@@ -101,3 +101,17 @@ def test_a_mail_is_found_by_its_id_in_either_folder_and_by_nothing_else(tmp_path
     assert find_mail(tmp_path, "<d@b.example>") == tmp_path / "cur" / "2:2,S"
     assert find_mail(tmp_path, "<c@b.example>") is None
     assert find_mail(tmp_path / "nowhere", "<a@b.example>") is None
+
+
+def test_a_mail_that_a_reader_moves_while_it_is_looked_for_stops_nothing(tmp_path: Path):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "moved").symlink_to(tmp_path / "gone")  # listed, and not there any more
+    (tmp_path / "new" / "2").write_bytes(b"Message-ID: <a@b.example>\r\n\r\n")
+    assert find_mail(tmp_path, "<a@b.example>") == tmp_path / "new" / "2"
+    assert find_mail(tmp_path, "<other@b.example>") is None
+
+
+def test_a_mail_that_cannot_be_opened_is_passed_over(tmp_path: Path):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "folder").mkdir()
+    assert find_mail(tmp_path, "<a@b.example>") is None

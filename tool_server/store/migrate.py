@@ -40,7 +40,10 @@ class AppliedFileChangedError(NotMigratableError):
     """A migration that was applied is not the file that we have."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} was applied in another form; this is no database of this release's history")
+        super().__init__(
+            f"{name} was applied in another form: this database was made by another version of the program; "
+            "run that version, or name another database in KESSAI_TOOLS_MIGRATE_DSN"
+        )
 
 
 @dataclass(frozen=True, slots=True)
