@@ -1,7 +1,7 @@
 # What a developer types. It needs Python 3.11 or newer and make, nothing else.
 #
 #   make run     one return on this machine's own stack, from nothing to a sent notice
-#   make test    everything that is tested
+#   make test    everything that is tested; each tool by itself first, and no further where that fails
 #   make check   what takes seconds: format, lint, types, import rules, unit tests
 
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
@@ -12,13 +12,14 @@ RUN_HOME := $(CURDIR)/.home/run
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
-# more arguments for pytest, such as -k WORDS or --retail FILE
+# more arguments for pytest, such as --retail FILE; for a few tests alone call .venv/bin/pytest itself
 TEST_OPTIONS ?=
 # such as --kills 20 --seed 42
 CRASH_OPTIONS ?=
+PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 CASE ?= examples/returns/normal.json
 
-.PHONY: venv run test check lock bench crash soak clean
+.PHONY: venv run test check static lock bench crash soak clean
 
 venv: $(INSTALLED)
 
@@ -33,14 +34,19 @@ run: $(INSTALLED)
 	@KESSAI_HOME="$(RUN_HOME)" $(BIN)/kessai empty --yes
 	@KESSAI_HOME="$(RUN_HOME)" $(BIN)/kessai run $(CASE)
 
+# a tool that does not keep its contract makes everything that is combined of tools fail in less telling ways
 test: $(INSTALLED)
-	$(BIN)/pytest -n 2 --dist loadgroup $(TEST_OPTIONS)
+	$(PYTEST) tests/unit tests/contract tests/security $(TEST_OPTIONS)
+	$(BIN)/python -m tests.crash.run --kills 20
+	$(PYTEST) tests/integration tests/e2e $(TEST_OPTIONS)
 
-check: $(INSTALLED)
+static: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check: static
 	$(BIN)/pytest --quiet tests/unit
 
 # hashes of every published file, so that one lock serves every platform; no address in it
