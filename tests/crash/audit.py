@@ -59,7 +59,10 @@ def read_books(stand: Stand) -> Books:
         workflows = ours.execute(
             "SELECT workflow_id, state, control_state, reason, created_at, updated_at FROM workflow"
         )
-        attempts = ours.execute("SELECT * FROM attempt ORDER BY workflow_id, step, n")
+        attempts = ours.execute(
+            "SELECT workflow_id, step, n, purpose, tool, jti, started_at, ended_at, outcome FROM attempt"
+            " ORDER BY workflow_id, step, n"
+        )
         effects = ours.execute("SELECT * FROM effect ORDER BY workflow_id, step, attempt")
         returns = theirs.execute("SELECT * FROM returns.returns WHERE idempotency_key IS NOT NULL")
         return Books(

@@ -5,7 +5,7 @@ done; CRASH_BY=SIGSTOP holds it there instead. CRASH_TRACE=file writes a line pe
 its transaction's number.
 
 A commit is named by the function that its last statement calls. Invariant: whatever this process commits passes
-here, which the trace's transaction numbers are held against the database's own for.
+here, and a test holds the trace's numbers against the database's own log of commits.
 """
 
 from __future__ import annotations

@@ -88,12 +88,14 @@ class Proxy:
         task.add_done_callback(self._tasks.discard)
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError):
-            head = await reader.readuntil(b"\r\n\r\n")
-            tool, length = _read(head)
-            act = self._act(tool)
-            await self._do(act, tool, _addressed(head, self.upstream) + await reader.readexactly(length), writer)
-        writer.close()
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                head = await reader.readuntil(b"\r\n\r\n")
+                tool, length = _read(head)
+                request = _addressed(head, self.upstream) + await reader.readexactly(length)
+                await self._do(self._act(tool), tool, request, writer)
+        finally:
+            await _closed(writer)
 
     def _act(self, tool: str) -> Act:
         with self._changed:
@@ -138,7 +140,13 @@ class Proxy:
             writer.write(request)
             return await reader.read()
         finally:
-            writer.close()
+            await _closed(writer)
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 _TIMEOUT = b"HTTP/1.1 504 Gateway Timeout\r\nContent-Type: text/html\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

@@ -82,6 +82,12 @@ class Stage:
         if living is not None:
             self.kill(living)
 
+    def clear(self) -> None:
+        """End whatever a test has started and left, but what is kept."""
+        for process in self.stand.living:
+            if process not in self.kept.values():
+                self.kill(process)
+
     def submit(self, number: int, **more: str) -> Identity:
         """A process that takes one case in."""
         settings = {"KESSAI_DSN": self.stand.links.dsn}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -20,10 +19,11 @@ from host.stack.pids import Identity
 from host.stack.processes import python_module
 from tests.crash.boundary import AT, BY
 from tests.crash.clocked import CLOCK
-from tests.crash.stage import Stage, staged
+from tests.crash.stage import Stage
 from tests.crash.stand import kill
 
-pytestmark = [pytest.mark.xdist_group("outages"), pytest.mark.timeout(180)]
+pytest_plugins = ["tests.crash.fixtures"]
+pytestmark = pytest.mark.timeout(180)
 
 DONE = ("COMPLETED", "notice_verified")
 POLL_SECONDS = 2.0  # what a worker's queue falls back to where a notification is lost
@@ -31,21 +31,11 @@ FIVE_MINUTES = 300
 IDLE_SHARE = 0.3  # of one core, at most, for a worker that has nothing to do
 
 
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with staged(orders=100) as made:
-        yield made
-        assert made.faults() == []
-
-
 @pytest.fixture(autouse=True)
-def fresh(stage: Stage) -> Iterator[None]:
-    stage.forget_jobs()
+def alone(stage: Stage) -> None:
+    """The tool server is there, and no worker but those that the test starts."""
     stage.keep("server")
-    yield
-    for process in stage.stand.living:
-        if process != stage.kept["server"] and process.alive():
-            stage.kill(process)
+    stage.drop("worker")
 
 
 # -- the database -----------------------------------------------------------------------------------------------

@@ -8,36 +8,26 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
 from tests.crash.inflight import owner_of
-from tests.crash.stage import Stage, staged
+from tests.crash.stage import Stage
 
-pytestmark = [pytest.mark.xdist_group("two_workers"), pytest.mark.timeout(180)]
+pytest_plugins = ["tests.crash.fixtures"]
+pytestmark = pytest.mark.timeout(180)
 
 DONE = ("COMPLETED", "notice_verified")
 CASES, WAKE_UPS = 40, 4
 SECONDS = 90.0
 
 
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with staged(orders=3 * CASES) as made:
-        made.keep("server")
-        yield made
-        assert made.faults() == []
-
-
 @pytest.fixture(autouse=True)
-def alone(stage: Stage) -> Iterator[None]:
-    stage.forget_jobs()
-    yield
-    for process in stage.stand.living:
-        if process != stage.kept["server"] and process.alive():
-            stage.kill(process)
+def alone(stage: Stage) -> None:
+    """The tool server is there, and no worker but those that the test starts."""
+    stage.keep("server")
+    stage.drop("worker")
 
 
 async def _wake(stage: Stage, workflow: UUID) -> None:
