@@ -195,7 +195,8 @@ def test_two_workers_share_the_work_and_make_each_effect_once(stage):
 def test_the_workers_own_role_is_no_superuser(running):
     stage, _ = running
     users = stage.ask(
-        "SELECT DISTINCT usename::text FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        "SELECT DISTINCT usename::text FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
     assert users == [("host_rt",)]
     assert stage.ask("SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = 'host_rt'") == [
