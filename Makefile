@@ -31,8 +31,7 @@ $(INSTALLED): requirements.lock requirements-dev.lock pyproject.toml
 	@touch $@
 
 run: $(INSTALLED)
-	@KESSAI_HOME="$(RUN_HOME)" $(BIN)/kessai empty --yes
-	@KESSAI_HOME="$(RUN_HOME)" $(BIN)/kessai run $(CASE)
+	@KESSAI_HOME="$(RUN_HOME)" $(BIN)/kessai run $(CASE) --fresh
 
 # a tool that does not keep its contract makes everything that is combined of tools fail in less telling ways
 test: $(INSTALLED)

@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from host.commands.exits import CommandError, Exit
 from host.database import Pool, database
 from host.settings import Links, Settings, for_tool_server, for_worker, home_root, links
 from host.stack.assembly import StackChoice
 from host.stack.postgres import PostgresChoice
+from host.stack.removal import empty_home
 from host.stack.stack import Endpoints, temporary_database, temporary_stack
 
 POOL_SIZE_READING = 2
@@ -54,6 +56,14 @@ async def working(settings: Settings) -> AsyncIterator[Place]:
 def _own(ends: Endpoints) -> Place:
     own = Links(ends.host_dsn, ends.server_url, ends.server_url, ends.issuer, ends.signing_key_file)
     return Place(own, ends.maildir, ends.tool_server_pid)
+
+
+async def emptied(settings: Settings) -> None:
+    """Empty this machine's home, and only that; raises CommandError where the work is done elsewhere."""
+    if links(settings) is not None:
+        mend = "It empties this machine's own stack; leave it out, or unset KESSAI_DSN."
+        raise CommandError(Exit.BAD_INPUT, "--fresh has nothing to empty", mend)
+    await empty_home(home_root(settings))
 
 
 @asynccontextmanager

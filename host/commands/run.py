@@ -23,7 +23,7 @@ from host.commands import ending
 from host.commands.exits import CommandError, Exit
 from host.commands.follow import Follower, Timeline
 from host.commands.output import command, console, plain, say, write_json
-from host.commands.place import Place, working
+from host.commands.place import Place, emptied, working
 from host.commands.reading import found_id, record_of
 from host.domain.workflow import Workflow
 from host.engine.accept import CASE_BYTES_MAX, CaseError, accept, read_case, read_document
@@ -102,9 +102,11 @@ def moment(text: str) -> datetime:
     return read
 
 
-async def run(settings: Settings, asked: Submission | Continuation, *, as_json: bool) -> Exit:
+async def run(settings: Settings, asked: Submission | Continuation, *, fresh: bool, as_json: bool) -> Exit:
     """Run to rest; gives the exit code."""
     to = None if as_json else console()
+    if fresh:
+        await emptied(settings)
     async with working(settings) as place:
         from host import wiring  # here, since it brings the protocol's client along: a second by itself
 

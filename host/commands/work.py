@@ -39,6 +39,9 @@ def run(
     principal: Annotated[
         str | None, typer.Option("--principal", metavar="NAME", help="Who asks; see the authorization set.")
     ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Empty this machine's home first: what earlier runs left there is removed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run one case; what `--help` says of it is below."""
@@ -48,7 +51,7 @@ def run(
 
     read = settings.load()
     asked = running.prepare(case, read.principal if principal is None else principal, as_of)
-    sys.exit(launch(running.run(read, asked, as_json=as_json)))
+    sys.exit(launch(running.run(read, asked, fresh=fresh, as_json=as_json)))
 
 
 run.__doc__ = RUN_HELP  # it holds the table of exit codes

@@ -104,6 +104,16 @@ def test_a_wrong_setting_is_named_and_its_value_is_not_repeated(nowhere: Cli, se
     assert not nowhere.home.exists()
 
 
+def test_only_this_machines_own_stack_is_ever_emptied(nowhere: Cli):
+    elsewhere = {
+        "KESSAI_DSN": "host=127.0.0.1 port=1", "KESSAI_SERVER_URL": "http://127.0.0.1:1/mcp",
+        "KESSAI_ISSUER": "https://issuer.example", "KESSAI_SIGNING_KEY_FILE": "nowhere",
+    }  # fmt: skip
+    said = nowhere("run", str(EXAMPLES / "normal.json"), "--fresh", **elsewhere)
+    assert (said.code, said.out) == (2, "")
+    assert "--fresh" in said.err
+
+
 def test_the_tool_servers_own_settings_are_not_the_hosts_to_judge(nowhere: Cli):
     assert nowhere("states", KESSAI_TOOLS_ANYTHING="1").code == 0
 

@@ -117,7 +117,7 @@ def test_a_home_that_cannot_be_written(tmp_path: Path):
 def test_a_home_that_belongs_to_something_else(tmp_path: Path):
     (tmp_path / "letters.txt").write_text("dear diary", encoding="utf-8")
     cli = Cli(tmp_path, {})
-    for command in (("run", NORMAL), ("empty", "--yes")):
+    for command in (("run", NORMAL), ("run", NORMAL, "--fresh"), ("empty", "--yes")):
         assert cli(*command).code == 15
     assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
 

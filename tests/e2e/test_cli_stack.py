@@ -28,6 +28,9 @@ def test_a_run_brings_up_what_it_needs_and_leaves_nothing_running(nowhere: Cli):
     assert nowhere.status()["mode"] == "down"
     again = nowhere("run", str(EXAMPLES / "normal.json"))
     assert "already known" in again.out
+    anew = nowhere("run", str(EXAMPLES / "normal.json"), "--fresh", "--json")
+    assert (anew.code, anew.err) == (0, "")
+    assert anew.json()["workflow_id"] != read.json()["workflows"][0]["workflow_id"]
     assert nowhere("empty", "--yes").code == 0
     assert list(nowhere.home.iterdir()) == []
 
