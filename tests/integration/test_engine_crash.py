@@ -86,7 +86,7 @@ def test_a_read_that_was_cut_off_is_planned_again_and_counts_neither_as_a_call_n
 
 
 @pytest.mark.parametrize(("at", "done"), [(3, False), (3, True), (5, False), (5, True)])
-def test_a_write_that_was_cut_off_is_never_planned_again_but_looked_up_by_its_key_first(at, done):
+def test_invariant_3_a_write_that_was_cut_off_is_never_planned_again_but_looked_up_by_its_key_first(at, done):
     """The dangerous window: the intent is committed, the request may have left, and nobody knows."""
 
     @asynchronous

@@ -206,7 +206,7 @@ async def test_invariant_12_leases_and_due_times_follow_the_databases_clock_and_
 
 
 @asynchronous
-async def test_a_case_with_words_that_hide_controls_and_quotes_is_stored_and_driven_as_it_is():
+async def test_invariant_8_a_case_with_words_that_hide_controls_and_quotes_is_stored_and_driven_as_it_is():
     """Customer text is data: quotes, percent signs, literal escapes and markup reach no statement."""
     words = "'; DROP TABLE workflow; -- %(version)s %s {} \\u0000 \u202e\u200b $$ </script> 返品"
     views: list[PlannerView] = []

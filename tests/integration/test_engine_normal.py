@@ -183,7 +183,7 @@ async def test_each_call_has_the_five_events_at_times_of_their_own_and_in_order(
 
 
 @asynchronous
-async def test_requests_carry_what_a_planner_must_not_fill_and_every_attempt_a_token_of_its_own():
+async def test_invariant_11_every_request_is_an_attempt_with_a_token_of_its_own_and_carries_what_no_planner_fills():
     tools = FakeTools()
     async with engine(tools) as parts:
         workflow_id = await take(parts)

@@ -123,7 +123,7 @@ def test_twice_lost_and_twice_absent_is_the_end_of_sending(tool):
 
 @pytest.mark.parametrize("tool", WRITES)
 @pytest.mark.parametrize("cannot", ["refused", "silent", "not closed", "found without a record", "a record not found"])
-def test_where_the_look_up_cannot_tell_it_stays_unknown_and_is_never_sent_again(tool, cannot):
+def test_invariant_10_where_the_look_up_cannot_tell_it_stays_unknown_and_is_never_sent_again(tool, cannot):
     @asynchronous
     async def run() -> None:
         tools = FakeTools()
