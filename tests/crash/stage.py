@@ -164,14 +164,13 @@ class Stage:
         return [row[0] for row in self.rows(query, id=workflow)]
 
     def effects(self, workflow: UUID) -> tuple[int, int]:
-        """How many returns and notices the provider has of a case, whatever the host believes."""
+        """How many returns and mails the provider has made for a case, whatever the host believes."""
         ask = "SELECT count(*) FROM returns.returns WHERE idempotency_key = %s"
-        tell = "SELECT count(*) FROM notices.audited WHERE idempotency_key = %s AND status = 'sent'"
-        counted = (
-            self.stand.rows(Side.TOOLS, "tools_auditor", ask, key_of(workflow, RETURN)),
-            self.stand.rows(Side.TOOLS, "tools_auditor", tell, key_of(workflow, NOTICE)),
-        )
-        return counted[0][0][0], counted[1][0][0]
+        ((returns,),) = self.stand.rows(Side.TOOLS, "tools_auditor", ask, key_of(workflow, RETURN))
+        tell = "SELECT message_id FROM notices.audited WHERE idempotency_key = %s"
+        told = self.stand.rows(Side.TOOLS, "tools_auditor", tell, key_of(workflow, NOTICE))
+        files = [file.read_bytes() for file in (self.stand.parts.home.mail / "new").iterdir()]
+        return returns, sum(str(message_id).encode() in file for (message_id,) in told for file in files)
 
     def shown(self, workflow: UUID) -> dict[str, Any]:
         """What `kessai show` tells of a case, held against what stands at the provider."""
