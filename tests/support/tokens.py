@@ -20,7 +20,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shared_contracts.digest import digest
 
-DROP: Any = object()
+
+class _Drop:
+    """A member that is left out. Its name is the same in every process, since tests are named by it."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+DROP: Any = _Drop()
 ISSUER = "https://host.example"
 RESOURCE = "http://127.0.0.1:8801/mcp"
 SCOPES = "orders:read policies:read returns:read returns:write notices:read notices:write"
