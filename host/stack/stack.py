@@ -65,8 +65,8 @@ async def temporary_stack(root: Path, choice: StackChoice) -> AsyncIterator[Endp
     async with _holding(root) as (home, hold):
         async with locked(stack_lock(home)):
             may_restart = _enter(home, hold)
-            parts = await _database(home, choice, may_restart=may_restart)
-            tool_server, port = await _tool_server(parts, may_restart=may_restart)
+            parts, begun = await _database(home, choice, may_restart=may_restart, to_serve=True)
+            tool_server, port = await _tool_server(parts, begun, may_restart=may_restart)
         yield _endpoints(parts, tool_server, port)
 
 
@@ -75,7 +75,7 @@ async def temporary_database(root: Path, choice: StackChoice) -> AsyncIterator[D
     """The same without a tool server."""
     async with _holding(root) as (home, hold):
         async with locked(stack_lock(home)):
-            parts = await _database(home, choice, may_restart=_enter(home, hold))
+            parts, _ = await _database(home, choice, may_restart=_enter(home, hold), to_serve=False)
         yield Database(assembly.host_dsn(parts), parts.server.process.pid, parts.server.started_here)
 
 
@@ -87,8 +87,8 @@ async def up(root: Path, choice: StackChoice) -> None:
             before = recorded_mode(home) if anything_runs(home) else Mode.DOWN
             write_mode(home, Mode.UP)
             try:
-                parts = await _database(home, choice, may_restart=True)
-                _, port = await _tool_server(parts, may_restart=True)
+                parts, begun = await _database(home, choice, may_restart=True, to_serve=True)
+                _, port = await _tool_server(parts, begun, may_restart=True)
                 await _worker(parts, port)
             except BaseException:
                 if ending is not None:
@@ -154,7 +154,10 @@ async def _leave(home: Home, hold: Hold) -> None:
             write_mode(home, Mode.DOWN)
 
 
-async def _database(home: Home, choice: StackChoice, *, may_restart: bool) -> Parts:
+async def _database(
+    home: Home, choice: StackChoice, *, may_restart: bool, to_serve: bool
+) -> tuple[Parts, Running | None]:
+    """The parts, and the tool server if it was begun meanwhile: its code is loaded while the schema is made."""
     write_passwords(home)
     keys, build = ensure_keys(home), installed_build()
     cluster = postgres.cluster_of(home, choice.postgres)
@@ -164,13 +167,27 @@ async def _database(home: Home, choice: StackChoice, *, may_restart: bool) -> Pa
     parts = Parts(home, await postgres.start(cluster), keys, build, choice)
     wanted = {"cluster": str(parts.server.system_identifier), "code": build.code, "demo": build.demo}
     record = home.run / "prepared.json"
-    if read_json(record) != wanted:
-        await _clear_outdated(parts, may_restart=may_restart)
-        record.unlink(missing_ok=True)
-        await provision(cluster, parts.server)
+    if read_json(record) == wanted:
+        return parts, None
+    await _clear_outdated(parts, may_restart=may_restart)
+    record.unlink(missing_ok=True)
+    await provision(cluster, parts.server)
+    begun = _begun(parts) if to_serve else None
+    try:
         await _migrate(parts)
-        write_json(record, wanted)
-    return parts
+    except BaseException:
+        if begun is not None:
+            await processes.stop(home, begun)
+        raise
+    write_json(record, wanted)
+    return parts, begun
+
+
+def _begun(parts: Parts) -> Running | None:
+    """A tool server that is not ready until it finds its schema; None where one runs already."""
+    if processes.find(parts.home, TOOL_SERVER) is not None:
+        return None
+    return processes.start(parts.home, assembly.tool_server(parts, _port(parts)))
 
 
 async def _migrate(parts: Parts) -> None:
@@ -199,8 +216,11 @@ async def _clear_outdated(parts: Parts, *, may_restart: bool) -> None:
         await processes.stop(parts.home, running)
 
 
-async def _tool_server(parts: Parts, *, may_restart: bool) -> tuple[Running, int]:
+async def _tool_server(parts: Parts, begun: Running | None, *, may_restart: bool) -> tuple[Running, int]:
     """The process and its port. With other settings than ours it is good enough while it is not ours to restart."""
+    if begun is not None and begun.port is not None:
+        await _ready(parts.home, begun)
+        return begun, begun.port
     running = processes.find(parts.home, TOOL_SERVER)
     if running is not None and running.port is not None:
         wanted = running.port if parts.choice.tool_server_port is None else parts.choice.tool_server_port
