@@ -88,8 +88,9 @@ class CallRecord:
         return sum(a.purpose == "call" and a.outcome not in NOT_COUNTED for a in self.attempts)
 
     def engine_reads(self, purpose: str) -> int:
-        """Count the engine's own reads of this call that really left."""
-        return sum(a.purpose == purpose and a.outcome not in NOT_COUNTED for a in self.attempts)
+        """Count the engine's own reads, since the last send, that really left: each send has its bound anew."""
+        sent = max((a.n for a in self.attempts if a.purpose == "call"), default=0)
+        return sum(a.purpose == purpose and a.n > sent and a.outcome not in NOT_COUNTED for a in self.attempts)
 
     def under_way(self) -> Attempt | None:
         """Give the request whose answer was not recorded."""

@@ -103,9 +103,11 @@ def _needless(told: Told) -> Iterator[str]:
     """A person has a case only where a bound that the rules set was spent by requests that count."""
     for workflow, reason in told.verdict.reviewed.items():
         own = _attempts(told, workflow)
-        last = [row for row in own if row["step"] == own[-1]["step"] and row["outcome"] not in NOT_COUNTED]
-        sends = [row for row in last if row["purpose"] == "call"]
-        reads = Counter(row["purpose"] for row in last if row["purpose"] != "call")
+        last = [row for row in own if row["step"] == own[-1]["step"]]
+        sent = max(row["n"] for row in last if row["purpose"] == "call")
+        counted = [row for row in last if row["outcome"] not in NOT_COUNTED]
+        sends = [row for row in counted if row["purpose"] == "call"]
+        reads = Counter(row["purpose"] for row in counted if row["n"] > sent)
         spent = sends and len(sends) >= sends_max(TOOLS[sends[0]["tool"]])
         if not spent and max(reads.values(), default=0) < LIMITS.engine_reads_per_call:
             yield f"needless: {workflow} went to a person ({reason}) with its bounds unspent"

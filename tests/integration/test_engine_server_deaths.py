@@ -62,6 +62,21 @@ async def test_a_write_that_is_cut_off_is_looked_up_each_time_and_sent_again_onl
     assert [e.outcome for e in state.evidence.effects if e.name == tool] == ["absent", "absent", "succeeded"]
 
 
+@asynchronous
+async def test_each_send_of_a_write_has_its_own_look_ups():
+    """Four sends are proved absent by a look-up each; the fifth one's look-up may still fail for a while."""
+    tools = FakeTools()
+    tools.script = {
+        "create_return": [dies_under_write] * 4 + [died_after(tools)],
+        "find_return": [None] * 4 + [rejected("unreachable"), rejected("no_answer")],
+    }
+    async with engine(tools) as parts:
+        state = await settle(parts, await take(parts))
+    assert (state.task.state, state.control.recoveries) == ("COMPLETED", 6)
+    assert (tools.sent("create_return"), tools.sent("find_return")) == (5, 7)
+    assert len(tools.returns) == 1
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
