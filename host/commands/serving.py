@@ -38,9 +38,11 @@ async def worker(settings: Settings) -> None:
 
 async def _round(driver: Driver, file: Path | None) -> None:
     """Read the tool server's list again; whoever watches is told whether the database answers too."""
-    from host.tool_client.readiness import Ready
+    from host.tool_client.readiness import NotReady, Ready
 
     found = await driver.listing.refresh()
+    if isinstance(found, NotReady):
+        say(f"not ready: {found.what} {found.mend}")
     if file is not None:
         async with driver.parts.pool.connection() as connection:
             await connection.execute("SELECT 1")

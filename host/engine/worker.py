@@ -2,7 +2,8 @@
 
 SIGTERM drains: no new wake-up is taken, the drives in hand go on to their next commit that waits or ends, within the
 grace; whatever is cut off then is a crash like any other, which the next worker recovers from. A database that goes
-away ends no worker: it is tried again until it is back.
+away ends no worker: it is tried again until it is back. While the tool server offers this worker nothing at all (it
+refuses its tokens, say, because a clock is wrong) the cases are left as they are, for later or for another worker.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ async def work(
 
     @queue.task(name=TASK)
     async def drive_workflow(workflow_id: str) -> None:
-        await run_once(parts, UUID(workflow_id))
+        if parts.tools.available():  # a server that refuses us, or is another's, says nothing about any case
+            await run_once(parts, UUID(workflow_id))
 
     with _asked_to_stop() as stop:
         async with asyncio.TaskGroup() as beside:

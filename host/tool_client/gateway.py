@@ -15,7 +15,11 @@ _PURPOSES = {purpose.value: purpose for purpose in Purpose}  # a step's own call
 
 
 class Gateway:
-    """Implements `host.engine.parts.Tools`; a tool that the server calls disabled is dropped at once."""
+    """Implements `host.engine.parts.Tools`; a tool that the server calls disabled is dropped at once.
+
+    A token of ours that is refused for what it is, and not for what it asks, speaks of us and not of the case: nothing
+    is available then until the next listing says otherwise.
+    """
 
     def __init__(self, client: ToolClient, minter: Minter, listing: Listing, pace: Pace) -> None:
         """Take what `host.wiring` has opened."""
@@ -53,6 +57,11 @@ class Gateway:
         correlation = dict(request.correlation)
         call = CallRequest(request.tool, arguments, token, request.timeout_seconds, correlation)
         outcome = await self._client.call(call)
-        if isinstance(outcome, Rejected) and outcome.error.code == "tool_disabled":
-            self._listing.drop(request.tool.name)
+        match outcome:
+            case Rejected(error) if error.code == "tool_disabled":
+                self._listing.drop(request.tool.name)
+            case Rejected(error) if error.code == "token_invalid":
+                self._listing.doubt()
+            case _:
+                pass
         return outcome

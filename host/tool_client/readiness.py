@@ -119,6 +119,10 @@ class Listing:
             self.available = frozenset()
         return found
 
+    def doubt(self) -> None:
+        """Take all tools out until the next listing: the server does not accept who we are."""
+        self.available = frozenset()
+
     def drop(self, name: str) -> None:
         """Take a tool out at once, on the server's word that it is disabled."""
         self.available -= {name}

@@ -136,6 +136,13 @@ class Stage:
             assert time.monotonic() < deadline, f"it never came true: {query} {values}"
             time.sleep(LOOK_SECONDS)
 
+    def hears(self, name: str, words: str, since: int) -> None:
+        """Wait until a program has said something in its log."""
+        deadline = time.monotonic() + ENDED_SECONDS
+        while words not in self.stand.said(name)[since:]:
+            assert time.monotonic() < deadline, f"{name} never said: {words}"
+            time.sleep(LOOK_SECONDS)
+
     def ended(self, *workflows: UUID, within_seconds: float = ENDED_SECONDS) -> list[tuple[str, str]]:
         """Wait until all have ended; gives state and reason of each, in the order given."""
         query = (

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -19,7 +20,7 @@ from host.stack.pids import Identity
 from host.stack.processes import python_module
 from tests.crash.boundary import AT, BY
 from tests.crash.clocked import CLOCK
-from tests.crash.stage import Stage
+from tests.crash.stage import LOOK_SECONDS, Stage
 from tests.crash.stand import kill
 
 pytest_plugins = ["tests.crash.fixtures"]
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.timeout(180)
 DONE = ("COMPLETED", "notice_verified")
 POLL_SECONDS = 2.0  # what a worker's queue falls back to where a notification is lost
 FIVE_MINUTES = 300
+WOKEN_SECONDS = 30.0
 IDLE_SHARE = 0.3  # of one core, at most, for a worker that has nothing to do
 
 
@@ -155,10 +157,27 @@ def test_a_step_of_a_workers_clock_moves_no_lease_and_no_timer(stage: Stage, sec
     assert stage.effects(met) == (0, 0)
     assert stage.recoveries(met) == 0
 
+    left = stage.take()
+    woken_again(stage, left)
+    assert stage.version(left) == 1  # the worker has had it twice, and leaves it to one that the server trusts
+    stage.hears("wrong", "check both clocks", since)
     timers = (
         "SELECT coalesce(max(abs(extract(epoch FROM coalesce(lease_until, wake_at) - clock_now()))), 0) FROM workflow"
     )
     assert stage.rows(timers)[0][0] < FIVE_MINUTES / 5
-    stage.kill(process)
     stage.worker()
-    assert stage.ended(stage.take()) == [DONE]
+    stage.kill(process)
+    assert stage.ended(left) == [DONE]
+
+
+def woken_again(stage: Stage, workflow: UUID) -> None:
+    """Wait until the wake-up of an untouched case was consumed, and the sweeper has made a second and a third one."""
+    with psycopg.connect(stage.stand.admin("host"), autocommit=True) as admin:
+        newest = "SELECT last_value FROM procrastinate_jobs_id_seq"
+        first = admin.execute(newest).fetchone()
+        assert first is not None
+        stage.until("SELECT wake_at < clock_now() FROM workflow WHERE workflow_id = %(id)s", id=workflow)
+        deadline = time.monotonic() + WOKEN_SECONDS
+        while (now := admin.execute(newest).fetchone()) is not None and now[0] < first[0] + 2:
+            assert time.monotonic() < deadline, "nobody woke it"
+            time.sleep(LOOK_SECONDS)
