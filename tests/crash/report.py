@@ -91,7 +91,7 @@ def _attempts(told: Told, workflow: UUID) -> list[Row]:
 def _late(told: Told) -> Iterator[str]:
     """Budgets of recoveries, and the time until somebody went on with what a dead driver had under way."""
     for workflow, times in told.recoveries.items():
-        if times > LIMITS.recoveries:
+        if times > LIMITS.recoveries + 1:  # with the one above the bound a person has it
             yield f"recoveries: {workflow} began again {times} times"
     for row in told.books.attempts:
         seconds = (row["ended_at"] - row["started_at"]).total_seconds() if row["ended_at"] is not None else 0.0
@@ -108,6 +108,7 @@ def _needless(told: Told) -> Iterator[str]:
         counted = [row for row in last if row["outcome"] not in NOT_COUNTED]
         sends = [row for row in counted if row["purpose"] == "call"]
         reads = Counter(row["purpose"] for row in counted if row["n"] > sent)
-        spent = sends and len(sends) >= sends_max(TOOLS[sends[0]["tool"]])
+        spent = told.recoveries[workflow] > LIMITS.recoveries
+        spent = spent or (len(sends) > 0 and len(sends) >= sends_max(TOOLS[sends[0]["tool"]]))
         if not spent and max(reads.values(), default=0) < LIMITS.engine_reads_per_call:
             yield f"needless: {workflow} went to a person ({reason}) with its bounds unspent"
