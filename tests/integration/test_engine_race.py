@@ -23,6 +23,7 @@ from host.store.errors import StaleWorkflowError
 from tests.support.engine import (
     advance_clock,
     asynchronous,
+    engage,
     engine,
     owners,
     rows,
@@ -241,6 +242,78 @@ async def test_a_driver_that_lost_the_race_for_a_claim_does_not_take_the_winners
         (winner,) = pending
         assert (await winner).task.state == "COMPLETED"
     assert tools.sent("get_order") == 1
+
+
+@asynchronous
+async def test_a_driver_that_is_found_alive_after_all_keeps_its_workflow():
+    """A seems dead, B is about to take over; right then A commits. B must not go on under A's lease."""
+    tools_of_a, tools_of_b = FakeTools(), FakeTools()
+    paused, resume, on_wire, go_on = (asyncio.Event() for _ in range(4))
+
+    async def slow(request: Any) -> Any:
+        paused.set()
+        await resume.wait()
+        return tools_of_a.honest(request)
+
+    async def held(request: Any) -> Any:
+        on_wire.set()
+        await go_on.wait()
+        return tools_of_a.honest(request)
+
+    tools_of_a.script = {"get_order": [slow], "check_return_policy": [held]}
+    async with engine(tools_of_a, lease_seconds=20) as parts:
+        workflow_id = await take(parts)
+        a = asyncio.create_task(drive(parts, workflow_id))
+        await paused.wait()
+        advance_clock(parts, 21)
+
+        class Late(psycopg.AsyncCursor[Any]):
+            async def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+                if "commit_step(" in str(query) and not resume.is_set():
+                    resume.set()
+                    await on_wire.wait()
+                return await super().execute(query, *args, **kwargs)
+
+        kwargs = {"autocommit": True, "cursor_factory": Late}
+        async with AsyncConnectionPool(parts.pool.conninfo, min_size=1, max_size=2, open=False, kwargs=kwargs) as pool:
+            b = await drive(replace(parts, pool=pool, tools=tools_of_b, owner="b"), workflow_id)
+        assert b.control.leased
+        go_on.set()
+        assert (await a).task.state == "COMPLETED"
+    assert tools_of_b.requests == []
+    assert a.result().trace.fence == 1
+
+
+@asynchronous
+async def test_a_claim_meets_no_lease_that_was_renewed_since_it_looked():
+    """Renewing changes no version, so the claim itself has to look at the lease."""
+    async with engine(FakeTools()) as parts:
+        workflow_id = await take(parts)
+        with owners(parts) as connection:
+            connection.execute("UPDATE workflow SET lease_owner = 'a', lease_until = clock_now() - interval '1 s'")
+        state = await load(parts, workflow_id)
+        kind = next(iter(parts.kinds.values()))
+        claim = Step(state, kind.workflow, kind.moves, claim=True, active_ms=0).payload("b", 15.0, None)
+        async with parts.pool.connection() as connection:
+            assert await ledger.renew_lease(connection, workflow_id, state.trace.fence, "a", 15.0)
+            with pytest.raises(StaleWorkflowError):
+                await ledger.commit_step(connection, workflow_id, state.trace.version, state.trace.fence, claim)
+
+
+@asynchronous
+async def test_two_drivers_of_a_case_that_waited_do_not_both_ask_a_planner_that_costs():
+    async with engine(FakeTools(refund=80_000)) as parts:
+        engage(parts, "updates")
+        workflow_id = await take(parts)
+        await drive(parts, workflow_id)
+        engage(parts, "updates", engaged=False)
+        advance_clock(parts, 5.1)
+        planner, meeting = ScriptedPlanner(deterministic=False), Meeting(asyncio.Barrier(2))
+        async with racing(parts, meeting, "a") as a, racing(parts, meeting, "b") as b:
+            drivers = (drive(replace(one, planner=planner), workflow_id) for one in (a, b))
+            await asyncio.gather(*drivers)
+        assert meeting.versions[0] == meeting.versions[1]
+    assert [view.state for view in planner.views] == ["ELIGIBLE"]
 
 
 @asynchronous

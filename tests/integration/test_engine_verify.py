@@ -51,6 +51,40 @@ def test_accepted_is_not_done_and_is_asked_about_again_within_its_bound(status):
 
 
 @asynchronous
+async def test_while_it_is_asked_about_again_an_accepted_request_still_counts_as_running_and_not_as_lost():
+    tools, seen = FakeTools(), []
+    async with engine(tools) as parts:
+
+        async def looking(request: Any) -> Any:
+            seen.extend(await rows(parts, "SELECT execution_state FROM call ORDER BY step DESC LIMIT 1"))
+            found = tools.honest(request)
+            assert isinstance(found, Success)
+            status = "sent" if len(seen) == 3 else "queued"
+            return Success({**found.result, "record": {**found.result["record"], "status": status}})
+
+        tools.script = {"send_return_notice": [tools.but(status="queued")], "find_notice": [looking] * 3}
+        state = await settle(parts, await take(parts))
+    assert state.task.state == "COMPLETED"
+    assert seen == [("running",)] * 3
+
+
+@asynchronous
+async def test_a_notice_that_was_answered_as_sent_and_reads_as_on_its_way_is_read_again():
+    tools = FakeTools()
+
+    def on_its_way(request: Any) -> Any:
+        found = tools.honest(request)
+        assert isinstance(found, Success)
+        return Success({**found.result, "record": {**found.result["record"], "status": "sending"}})
+
+    tools.script["find_notice"] = [on_its_way, on_its_way]
+    async with engine(tools) as parts:
+        state = await settle(parts, await take(parts))
+    assert state.task.state == "COMPLETED"
+    assert (tools.sent("send_return_notice"), tools.sent("find_notice")) == (1, 3)
+
+
+@asynchronous
 async def test_a_notice_that_stays_in_the_outbox_is_unknown_in_the_end():
     tools = FakeTools()
 
