@@ -180,7 +180,9 @@ def _own(step: dict[str, Any], fresh: UUID) -> dict[str, Any]:
         own["attempt_opened"] = {**own["attempt_opened"], "jti": os.urandom(16).hex()}
     if "effect_opened" in own:
         key = f"{fresh}:{own['effect_opened']['name']}"
-        own["effect_opened"] = {**own["effect_opened"], "idempotency_key": key, "units": [f"{fresh}/1"]}
+        own["effect_opened"] = {**own["effect_opened"], "idempotency_key": key}
+    if "contested" in own:
+        own["contested"] = [f"{fresh}/1"]
     if "effect_closed" in own and own["effect_closed"]["external_id"] is not None:
         own["effect_closed"] = {**own["effect_closed"], "external_id": f"R-{fresh}"}
     return own

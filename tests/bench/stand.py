@@ -32,11 +32,12 @@ from host.stack.serving import ADMIN
 from host.stack.stack import Endpoints, down, temporary_stack, up
 from tests.bench.shop import write_seed
 
+UNLIMITED = 100_000  # calls a second; the rate that one may call with is no subject of a bench
 CHOICE = StackChoice(
     postgres=PostgresChoice(bin=None, os_user=None),
     tool_server_port=None,
-    tool_server_settings={"KESSAI_TOOLS_RATE_PRINCIPAL": "100000", "KESSAI_TOOLS_RATE_TENANT": "100000"},
-    worker_settings={},
+    tool_server_settings={f"KESSAI_TOOLS_RATE_{whose}": str(UNLIMITED) for whose in ("PRINCIPAL", "TENANT")},
+    worker_settings={f"KESSAI_RATE_{whose}": str(UNLIMITED) for whose in ("PRINCIPAL", "TENANT")},
 )
 DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
 LOAD_SECONDS_MAX = 120.0
@@ -89,7 +90,7 @@ async def stand_with_worker(orders: int, concurrency: int) -> AsyncIterator[Stan
     """Bring a stack up with a worker of its own; everything is gone afterwards."""
     with directory() as within:
         root = within / "home"
-        choice = replace(CHOICE, worker_settings={"KESSAI_CONCURRENCY": str(concurrency)})
+        choice = replace(CHOICE, worker_settings={**CHOICE.worker_settings, "KESSAI_CONCURRENCY": str(concurrency)})
         try:
             await up(root, choice)
             async with temporary_stack(root, choice) as ends:
@@ -152,8 +153,8 @@ def wal_syncs(made: Stand) -> int:
 
 
 def settings(concurrency: int) -> Settings:
-    """Give the host's settings, of which only this one is not the default."""
-    return Settings(concurrency=concurrency)
+    """Give the host's settings; all others are the defaults."""
+    return Settings(concurrency=concurrency, rate_principal=UNLIMITED, rate_tenant=UNLIMITED)
 
 
 def machine(made: Stand) -> dict[str, Any]:

@@ -6,6 +6,7 @@ fall on both alike. The waiting ones are copies of one that was really driven th
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -28,7 +29,7 @@ from tests.bench.figures import Figure
 from tests.bench.returns import no_wake, principal, timed_return, warm
 from tests.bench.stand import Stand, settings
 
-WAITING, BATCH, DUE = 100_000, 10_000, 100
+WAITING, BATCH, COPIERS, DUE = 100_000, 10_000, 2, 100
 RATIO_MAX, PAGE_MS_MAX = 1.2, 300.0
 PAIRS, LOOKS = 80, 9
 PAGE = 50
@@ -59,7 +60,7 @@ async def measure(made: Stand) -> list[Figure]:
     links = replace(made.links, dsn=made.server.conninfo(CROWDED, "host_rt", passfile=_passfile(made, "host_rt")))
     async with driver(settings(1), made.links) as quiet, driver(settings(1), links) as crowded:
         began = time.perf_counter()
-        _copy(made, await _one_waiting(crowded))
+        await _copy(made, await _one_waiting(crowded))
         copied = time.perf_counter() - began
         walls = await _by_turns(made, quiet, crowded)
         pages = await _pages(crowded)
@@ -97,16 +98,21 @@ async def _one_waiting(found: Driver) -> UUID:
     return taken.workflow_id
 
 
-def _copy(made: Stand, one: UUID) -> None:
+async def _copy(made: Stand, one: UUID) -> None:
+    await asyncio.gather(*(asyncio.to_thread(_copy_share, made, one) for _ in range(COPIERS)))
     with psycopg.connect(made.admin(CROWDED), autocommit=True) as admin:
-        for _ in range(WAITING // BATCH):
+        admin.execute("VACUUM (ANALYZE)")
+        admin.execute("CHECKPOINT")
+
+
+def _copy_share(made: Stand, one: UUID) -> None:
+    with psycopg.connect(made.admin(CROWDED), autocommit=True) as admin:
+        for _ in range(WAITING // BATCH // COPIERS):
             with admin.transaction():
                 admin.execute(_FRESH, {"many": BATCH})
                 for statement in _COPY:
                     admin.execute(statement.encode(), {"one": one})
                 admin.execute("DROP TABLE fresh")
-        admin.execute("VACUUM (ANALYZE)")
-        admin.execute("CHECKPOINT")
 
 
 async def _by_turns(made: Stand, quiet: Driver, crowded: Driver) -> tuple[list[float], list[float]]:
