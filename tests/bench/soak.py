@@ -1,4 +1,4 @@
-"""`python -m tests.bench.soak [--count N] [--seconds S]`: many workflows through a real worker and tool server, and their memory.
+"""`python -m tests.bench.soak [--count N] [--seconds S]`: what a worker and a tool server hold after many workflows.
 
 Cases are accepted as fast as the worker takes them, with a bounded number under way. The memory of each process is
 read when a tenth of the workflows has ended, by when all caches are full, and at the end: what grows by then, leaks.
