@@ -120,6 +120,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_then_goes_on(stack: Cli, tmp_p
     quick = stack.with_settings(KESSAI_LEASE_SECONDS="2")
     file = written(tmp_path, case("other-customer", request_id=f"interrupted-{number}"))
     with stack.owner("tools") as tools, tools.transaction():
+        tools.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         tools.execute("LOCK TABLE orders.orders")  # the call hangs, so that there is something to interrupt
         with quick.start("run", file) as process:
             assert process.stdout is not None
@@ -139,7 +140,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_then_goes_on(stack: Cli, tmp_p
 
 
 HELD_ELSEWHERE = """
-UPDATE workflow SET lease_owner = 'elsewhere:1', lease_until = clock_now() + interval '5 seconds', fence = fence + 1,
+UPDATE workflow SET lease_owner = 'elsewhere:1', lease_until = clock_now() + interval '10 minutes', fence = fence + 1,
        wake_at = NULL, wake_reason = NULL WHERE workflow_id = %s
 """
 
@@ -147,17 +148,20 @@ UPDATE workflow SET lease_owner = 'elsewhere:1', lease_until = clock_now() + int
 def test_a_run_follows_the_record_while_another_has_the_lease_and_takes_over_when_it_is_gone(
     stack: Cli, tmp_path: Path
 ):
-    with stopped(stack, "reads"):
+    with stopped(stack, "reads"), stack.owner("host") as owner:
         halted = stack("run", written(tmp_path, case("missing-order", request_id="followed")), "--json")
-        assert halted.code == 14
-        with stack.owner("host") as owner:
-            owner.execute(HELD_ELSEWHERE, (halted.json()["workflow_id"],))
-    with stack.owner("host") as owner:
         owner.execute(HELD_ELSEWHERE, (halted.json()["workflow_id"],))
-    said = stack("run", halted.json()["workflow_id"])
-    assert said.code == 0
-    assert "another process drives it: elsewhere:1" in said.out
-    assert "REJECTED (order_not_found)" in said.out
+    assert halted.code == 14
+    with stack.start("run", halted.json()["workflow_id"]) as process:
+        assert process.stdout is not None
+        while "another process drives it: elsewhere:1" not in (line := process.stdout.readline()):
+            assert line != "", process.communicate()[1]
+        with stack.owner("host") as owner:
+            gone = "UPDATE workflow SET lease_until = clock_now() WHERE workflow_id = %s"
+            owner.execute(gone, (halted.json()["workflow_id"],))
+        rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "REJECTED (order_not_found)" in rest
 
 
 def test_every_example_that_ended_can_be_run_by_its_id(stack: Cli):
