@@ -10,7 +10,7 @@ from host.domain.control import ENDS
 from tests.crash.desk import Desk
 from tests.crash.stand import Stand
 
-OPEN = 32  # kept open, so that what ends between two looks never takes it below the least
+OPEN = 48  # kept open, so that what ends between two looks never takes it below the least
 OPEN_LEAST = 20
 LOOK_SECONDS = 0.05
 FILL_SECONDS = 60.0

@@ -19,7 +19,8 @@ from tests.crash.feed import OPEN_LEAST, Feeder
 from tests.crash.inflight import Flight, database_time, in_flight, owner_of, still_out
 from tests.crash.stand import Stand, kill
 
-PAUSE_SECONDS = 1.2  # at most, between two kills; below what a start takes, so that kills meet starts too
+PAUSE_SECONDS = 1.2  # at most, between two kills
+HASTY_SHARE = 0.25  # of the kills do not wait until what was killed before is ready again
 AIM_SECONDS = 0.004  # between two looks: a write runs for about ten milliseconds
 AIM_SECONDS_MAX = 60.0
 _STANDING = """
@@ -51,6 +52,7 @@ class Crew:
     def __init__(self, stand: Stand, server: Program, workers: list[Program]) -> None:
         self._stand, self._server, self._workers = stand, server, workers
         self._living: dict[str, Identity] = {}
+        self._starting: tuple[Program, int] | None = None  # and how long its log was
 
     async def begin(self) -> None:
         """Start everything, and wait until it is ready."""
@@ -64,13 +66,18 @@ class Crew:
         What was in flight at the look may be over at the kill: then nothing was hit, and the kill does not count.
         """
         program = self._server if chance.random() < 0.5 else chance.choice(self._workers)
+        if self._starting is not None and chance.random() > HASTY_SHARE:
+            started, since = self._starting
+            await self._stand.ready(started, self._living[started.name], since)
         await asyncio.sleep(chance.random() * PAUSE_SECONDS)
-        seen = await self._aim(desk, program, aimed=aimed)
-        victim = self._living[program.name]
-        opened, at = await feeder.open_now(), await database_time(desk)
-        assert opened >= OPEN_LEAST, f"only {opened} cases are open"
+        seen, victim = await self._aim(desk, program, aimed=aimed), self._living[program.name]
+        while (opened := await feeder.open_now()) < OPEN_LEAST:
+            await feeder.full()
+            seen = await self._aim(desk, program, aimed=aimed)
+        at = await database_time(desk)
         await kill(victim)
         hit = await self._hit(desk, program, victim, seen, at)
+        self._starting = (program, len(self._stand.said(program.name)))
         self._living[program.name] = self._stand.start(program)
         return Kill(SERVER if program is self._server else WORKER, at, opened, hit)
 
