@@ -15,7 +15,6 @@ from shared_contracts.base import Contract, Identifier, Line, Moment
 
 TOKEN_TYPE = "at+jwt"
 ALGORITHM = "EdDSA"
-DETAIL_TYPE = "kessai_call"
 
 
 class Use(StrEnum):

@@ -20,13 +20,13 @@ from host.commands.output import say
 from host.commands.place import working
 from host.database import database
 from host.domain.principals import Principal
-from host.engine.parts import new_id
+from host.engine.parts import new_id, new_jti
 from host.settings import Settings, home_root, links
 from host.stack.assembly import TOOL_SERVER
 from host.stack.keys import read_signing_key
 from host.stack.status import PartState, status
 from host.store import external
-from host.tool_client.mint import ExternalGrant, Minter, SigningKey, new_jti
+from host.tool_client.mint import ExternalGrant, Minter, SigningKey
 from shared_contracts.contract import FROM_TOKEN
 from shared_contracts.task_token import CallDetails
 from shared_contracts.tools import TOOLS

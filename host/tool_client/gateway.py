@@ -5,13 +5,9 @@ from __future__ import annotations
 from host.domain.outcome import Outcome, Rejected
 from host.engine.parts import Request
 from host.tool_client.client import CallRequest, ToolClient
-from host.tool_client.mint import Grant, Minter
+from host.tool_client.mint import Minter
 from host.tool_client.pace import Pace
 from host.tool_client.readiness import Listing
-from shared_contracts.digest import digest
-from shared_contracts.task_token import Purpose
-
-_PURPOSES = {purpose.value: purpose for purpose in Purpose}  # a step's own call has none
 
 
 class Gateway:
@@ -38,24 +34,8 @@ class Gateway:
 
     async def call(self, request: Request) -> Outcome:
         """Mint, send, classify."""
-        arguments = dict(request.arguments)
-        grant = Grant(
-            jti=request.jti,
-            tenant_id=request.tenant_id,
-            subject=request.subject,
-            workflow_id=str(request.workflow_id),
-            tool=request.tool,
-            customer=request.customer,
-            resource=request.resource,
-            arguments_sha256=digest(arguments),
-            idempotency_key=request.idempotency_key,
-            attempt=request.attempt,
-            requested_at=request.requested_at,
-            purpose=_PURPOSES.get(request.correlation.get("dev.kessai/purpose", "")),
-        )
-        token = self._minter.call(grant)
-        correlation = dict(request.correlation)
-        call = CallRequest(request.tool, arguments, token, request.timeout_seconds, correlation)
+        token = self._minter.call(request)
+        call = CallRequest(request.tool, request.arguments, token, request.timeout_seconds, request.correlation)
         outcome = await self._client.call(call)
         match outcome:
             case Rejected(error) if error.code == "tool_disabled":

@@ -6,17 +6,17 @@ the `jti` of a call, so that it stands in the record before the token exists; th
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from shared_contracts.contract import FROM_TOKEN, Tool
+from host.engine.parts import Request, new_jti
+from shared_contracts.contract import FROM_TOKEN
+from shared_contracts.digest import digest
 from shared_contracts.task_token import (
     ALGORITHM,
     LIFETIME_SECONDS_MAX,
@@ -30,6 +30,7 @@ from shared_contracts.task_token import (
 CLIENT_ID = "kessai-host"
 EXTERNAL_CLIENT = "external-host"
 PROBE_TASK = "readiness"
+_PURPOSES = {purpose.value: purpose for purpose in Purpose}  # a step's own call has none
 
 
 class SigningKeyError(ValueError):
@@ -59,27 +60,6 @@ class SigningKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """What one token is good for; everything that a planner must not fill.
-
-    `attempt` counts sends of one intention from 1; a look-up names the attempt that it closes.
-    """
-
-    jti: str
-    tenant_id: str
-    subject: str
-    workflow_id: str
-    tool: Tool
-    customer: str
-    resource: str
-    arguments_sha256: str
-    idempotency_key: str | None
-    attempt: int
-    requested_at: datetime
-    purpose: Purpose | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ExternalGrant:
     """What a token for an outside host is good for. `task_id` and `jti` stand in the record before it is minted."""
 
@@ -104,25 +84,24 @@ class Minter:
         self._audience = audience
         self._clock = clock
 
-    def call(self, grant: Grant) -> str:
+    def call(self, request: Request) -> str:
         """Mint the token of one call; about 40 µs. A tool that takes its key from the token gets none without."""
-        tool = grant.tool
-        if (tool.idempotency_key == FROM_TOKEN) != (grant.idempotency_key is not None):
+        tool = request.tool
+        if (tool.idempotency_key == FROM_TOKEN) != (request.idempotency_key is not None):
             raise ValueError(f"{tool.name}: a key is given exactly where the contract takes it from the token")
         details = CallDetails(
             type="kessai_call",
             tool=tool.name,
-            resource=grant.resource,
-            customer=grant.customer,
-            arguments_sha256=grant.arguments_sha256,
-            idempotency_key=grant.idempotency_key,
-            attempt=grant.attempt,
-            requested_at=grant.requested_at,
-            purpose=grant.purpose,
+            resource=request.resource,
+            customer=request.customer,
+            arguments_sha256=digest(dict(request.arguments)),
+            idempotency_key=request.idempotency_key,
+            attempt=request.attempt,
+            requested_at=request.requested_at,
+            purpose=_PURPOSES.get(request.correlation.get("dev.kessai/purpose", "")),
         )
-        return self._mint(
-            Use.CALL, grant.jti, grant.workflow_id, grant.tenant_id, grant.subject, tool.scope.value, (details,)
-        )
+        task, scope = str(request.workflow_id), tool.scope.value
+        return self._mint(Use.CALL, request.jti, task, request.tenant_id, request.subject, scope, (details,))
 
     def probe(self, tenant_id: str, subject: str) -> str:
         """Mint a token that can negotiate and list, and call nothing."""
@@ -166,8 +145,3 @@ def mint(claims: TaskClaims, key: SigningKey) -> str:
         algorithm=ALGORITHM,
         headers={"typ": TOKEN_TYPE, "kid": key.kid},
     )
-
-
-def new_jti() -> str:
-    """128 random bits: no two tokens share it, and nobody guesses it."""
-    return secrets.token_hex(16)

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import pytest
 
 from host.domain.outcome import Rejected, Success, Unknown
+from host.engine.parts import Request, new_id, new_jti
 from host.tool_client import transport
 from host.tool_client.client import CallRequest, ToolClient
-from host.tool_client.mint import Grant, Minter, SigningKey, new_jti
+from host.tool_client.mint import Minter, SigningKey
 from host.tool_client.readiness import NotReady, Ready, Reason, check
-from shared_contracts.digest import digest
 from shared_contracts.errors import ERRORS
 from shared_contracts.tools import TOOLS
 from tests.support.calling import run, told
@@ -41,13 +41,14 @@ class Pair:
 
     def request(self, tool: str, minter: Minter | None = None, **changes: Any) -> CallRequest:
         contract = TOOLS[tool]
-        grant = Grant(
-            jti=new_jti(), tenant_id="tenant-a", subject="agent-1", workflow_id="wf-1", tool=contract, customer="C-1",
-            resource="A-1", arguments_sha256=digest(ARGUMENTS), attempt=1, requested_at=datetime.now(UTC),
+        asked = Request(
+            jti=new_jti(), tenant_id="tenant-a", subject="agent-1", workflow_id=new_id(), tool=contract, customer="C-1",
+            resource="A-1", arguments=ARGUMENTS, attempt=1, requested_at=datetime.now(UTC), timeout_seconds=10.0,
             idempotency_key=f"wf-1:{tool}" if contract.idempotency_key else None,
+            correlation={"dev.kessai/step_id": "s-1"},
         )  # fmt: skip
-        token = (self.minter if minter is None else minter).call(replace(grant, **changes))
-        return CallRequest(contract, ARGUMENTS, token, 10.0, {"dev.kessai/step_id": "s-1"})
+        token = (self.minter if minter is None else minter).call(replace(asked, **changes))
+        return CallRequest(contract, ARGUMENTS, token, asked.timeout_seconds, asked.correlation)
 
     @asynccontextmanager
     async def client(self, revision: str) -> AsyncIterator[ToolClient]:

@@ -13,7 +13,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
-from host.tool_client.mint import Grant, Minter, SigningKey, SigningKeyError, new_jti
+from host.engine.parts import Request, new_id, new_jti
+from host.tool_client.mint import Minter, SigningKey, SigningKeyError
+from shared_contracts.digest import digest
 from shared_contracts.task_token import LIFETIME_SECONDS_MAX, Purpose, TaskClaims, Use
 from shared_contracts.tools import TOOLS
 
@@ -21,16 +23,20 @@ NOW = 1_785_337_200
 ISSUER, AUDIENCE = "https://host.example", "http://tools.example:8801/mcp"
 PRIVATE = Ed25519PrivateKey.generate()
 KEY = SigningKey("key-1", PRIVATE)
-READ = Grant(
-    jti=new_jti(), tenant_id="tenant-a", subject="agent-1", workflow_id="wf-1", tool=TOOLS["get_order"],
-    customer="C-1", resource="A-1", arguments_sha256="0" * 64, idempotency_key=None, attempt=1,
-    requested_at=datetime(2026, 7, 29, 15, tzinfo=UTC),
+READ = Request(
+    jti=new_jti(), tenant_id="tenant-a", subject="agent-1", workflow_id=new_id(), tool=TOOLS["get_order"],
+    customer="C-1", resource="A-1", arguments={"order_id": "A-1"}, idempotency_key=None, attempt=1,
+    requested_at=datetime(2026, 7, 29, 15, tzinfo=UTC), timeout_seconds=1.0, correlation={},
 )  # fmt: skip
 WRITE = replace(READ, tool=TOOLS["create_return"], idempotency_key="wf-1:create_return")
 
 
 def _minter() -> Minter:
     return Minter(KEY, ISSUER, AUDIENCE, clock=lambda: NOW + 0.9)
+
+
+def meant_for(request: Request, purpose: Purpose) -> Request:
+    return replace(request, correlation={"dev.kessai/purpose": purpose.value})
 
 
 def _payload(token: str) -> dict[str, Any]:
@@ -53,10 +59,11 @@ def test_a_call_token_carries_exactly_the_claims_of_its_call() -> None:
     claims = TaskClaims.model_validate_json(json.dumps(_payload(_minter().call(WRITE))))
     (details,) = claims.authorization_details
     assert (claims.iss, claims.aud, claims.sub, claims.client_id) == (ISSUER, AUDIENCE, "agent-1", "kessai-host")
-    assert (claims.tenant_id, claims.task_id, claims.jti) == ("tenant-a", "wf-1", WRITE.jti)
+    assert (claims.tenant_id, claims.task_id, claims.jti) == ("tenant-a", str(WRITE.workflow_id), WRITE.jti)
     assert (claims.use, claims.scope) == (Use.CALL, "returns:write")
     assert (details.tool, details.resource, details.customer) == ("create_return", "A-1", "C-1")
-    assert (details.arguments_sha256, details.idempotency_key) == ("0" * 64, "wf-1:create_return")
+    assert details.arguments_sha256 == digest({"order_id": "A-1"})
+    assert details.idempotency_key == "wf-1:create_return"
     assert (details.attempt, details.requested_at, details.purpose) == (1, READ.requested_at, None)
 
 
@@ -67,7 +74,7 @@ def test_what_does_not_apply_is_left_out() -> None:
 
 
 def test_a_read_of_the_engines_own_says_what_it_is_for() -> None:
-    (details,) = _payload(_minter().call(replace(READ, purpose=Purpose.VERIFICATION)))["authorization_details"]
+    (details,) = _payload(_minter().call(meant_for(READ, Purpose.VERIFICATION)))["authorization_details"]
     assert details["purpose"] == "verification"
 
 
@@ -98,30 +105,29 @@ def test_the_signature_is_of_the_hosts_own_key() -> None:
 
 
 def test_a_token_with_every_claim_stays_small() -> None:
-    assert len(_minter().call(replace(WRITE, purpose=Purpose.RECONCILIATION))) < 1200
+    assert len(_minter().call(meant_for(WRITE, Purpose.RECONCILIATION))) < 1200
 
 
-@pytest.mark.parametrize("grant", [replace(WRITE, idempotency_key=None), replace(READ, idempotency_key="wf-1:x")])
-def test_a_key_is_given_exactly_where_the_contract_takes_it_from_the_token(grant: Grant) -> None:
+@pytest.mark.parametrize("asked", [replace(WRITE, idempotency_key=None), replace(READ, idempotency_key="wf-1:x")])
+def test_a_key_is_given_exactly_where_the_contract_takes_it_from_the_token(asked: Request) -> None:
     with pytest.raises(ValueError, match="key is given exactly where"):
-        _minter().call(grant)
+        _minter().call(asked)
 
 
 @pytest.mark.parametrize(
-    "grant",
+    "asked",
     [
         replace(READ, tenant_id=""),
         replace(READ, jti=""),
         replace(READ, subject=""),
         replace(READ, customer=""),
         replace(READ, attempt=0),
-        replace(READ, arguments_sha256="A" * 64),
         replace(READ, requested_at=datetime(2026, 7, 29, 15)),  # noqa: DTZ001 - a time without a zone is the point
     ],
 )
-def test_an_empty_or_malformed_claim_is_never_signed(grant: Grant) -> None:
+def test_an_empty_or_malformed_claim_is_never_signed(asked: Request) -> None:
     with pytest.raises(ValidationError):
-        _minter().call(grant)
+        _minter().call(asked)
 
 
 def test_the_hosts_key_file_format_is_read() -> None:
