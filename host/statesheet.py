@@ -58,7 +58,7 @@ def _entry(workflow: Workflow, state: str) -> Iterable[str]:
     for row in workflow.transitions:
         if state == row.target or (row.target == RESUME and _resumed(workflow, state)):
             actors = " or ".join(actor.value for actor in row.by)
-            ways.setdefault((_sources(workflow, row.source), actors, row.reads), []).append(row.on)
+            ways.setdefault((_sources(workflow, row.source), actors, ", ".join(row.reads)), []).append(row.on)
     for (sources, actors, reads), events in ways.items():
         yield f"{', '.join(events)} from {sources} by {actors}, under {reads}"
 

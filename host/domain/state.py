@@ -78,6 +78,7 @@ class CallRecord:
     result: Mapping[str, Any] | None
     error: str | None
     attempts: tuple[Attempt, ...]
+    contract_version: str | None = None  # as it was stored; None for one that this process has just opened
 
     def sends(self) -> int:
         """Count every send of the call itself; the token's attempt number."""
@@ -248,6 +249,7 @@ def _call(call: Mapping[str, Any], attempts: list[Mapping[str, Any]]) -> CallRec
         result=call["result"],
         error=None if call["error"] is None else call["error"]["code"],
         attempts=own,
+        contract_version=call["contract_version"],
     )
 
 

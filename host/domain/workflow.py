@@ -22,9 +22,19 @@ _UNDER_WAY = frozenset({Control.TOOL_RUNNING, Control.OBSERVING})
 RESUME = "<resume_state>"  # the target of `due`: whatever state the retry left
 
 
+class Version(StrEnum):
+    """What a move rests on. The row's own version guards every commit; the others are compared by `unmet`."""
+
+    ROW = "row"
+    ORDER_SNAPSHOT = "order_snapshot"
+    POLICY = "policy"
+    AUTHZ = "authz"
+    CONTRACT = "contract"
+
+
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One business move: prerequisite state, event, target, actor, the version that it reads, and how long.
+    """One business move: prerequisite state, event, target, actor, the versions that it reads, and how long.
 
     `within_seconds` counts active time in `source` (waits: the database's clock); None is no bound of its own.
     `rides` are the control edges that carry the move; a move into an end rides on the edges into that end.
@@ -34,7 +44,7 @@ class Transition:
     on: str
     target: str
     by: tuple[Actor, ...]
-    reads: str
+    reads: tuple[Version, ...]
     within_seconds: float | None
     rides: tuple[Edge, ...] = (OBSERVED,)
 
@@ -54,12 +64,12 @@ class Move(NamedTuple):
 class Finding:
     """What code makes of an answered call: the business event, the reason, and the decision behind it.
 
-    `versions` are those of the data that was read; one that differs from the workflow's own voids the move.
+    `versions` are those of the data that was read; None is an answer that there is no such data to have one.
     """
 
     event: str
     reason: str
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[Version, str] | None = field(default_factory=dict)
     rule_version: str | None = None
     facts: Mapping[str, Any] | None = None
     contested: bool = False  # it rests on what another case may be doing to the same units
@@ -115,6 +125,19 @@ class Workflow:
     def is_end(self, state: str) -> bool:
         """Tell whether the engine's part is over in `state`."""
         return state in self.ends
+
+
+def unmet(row: Transition, told: Mapping[Version, str], held: Mapping[str, str]) -> tuple[Version, ...]:
+    """Name the versions that forbid the move: one that it reads and was not told, or one told that is not held."""
+    resting = (version for version in dict.fromkeys((*row.reads, *told)) if version is not Version.ROW)
+    return tuple(version for version in resting if version not in told or told[version] != held.get(version))
+
+
+def told(workflow: Workflow, case: Mapping[str, Any], seen: tuple[Seen, ...]) -> dict[Version, str]:
+    """Gather the versions that the answers so far have told."""
+    findings = (workflow.interpret(case, one) for one in seen)
+    versions = (finding.versions for finding in findings if finding is not None and finding.versions is not None)
+    return {name: version for each in versions for name, version in each.items()}
 
 
 def states(workflow: Workflow) -> tuple[str, ...]:

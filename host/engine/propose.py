@@ -12,10 +12,11 @@ from typing import Any
 import structlog
 
 from host.domain.authorization import ALERTED, TOLD_TO_PLANNER, Decision, Facts, Verdict
-from host.domain.control import AUTHORIZED, NO_PROPOSAL, PROPOSED, REFUSED, Control, Execution
+from host.domain.control import AUTHORIZED, NO_PROPOSAL, PROPOSED, REFUSED, Actor, Control, Execution
 from host.domain.proposals import Final, NeedsHuman, PlannerFault, ToolCall
 from host.domain.reasons import FROM_PLANNER, HANDOVER
 from host.domain.step import Step, review_end
+from host.domain.workflow import Version, told, unmet
 from host.engine.decide import Proposed, authorise, offered
 from host.engine.parts import Parts, new_jti
 from host.engine.wait import Wait, halted
@@ -102,7 +103,7 @@ def _take(parts: Parts, step: Step, tool: Tool, proposal: ToolCall, judged: tupl
             if decision.reason in ALERTED:
                 step.alert(decision.reason, {"tool": tool.name, "call_id": proposal.call_id})
             return _denied(step, decision.reason)
-        case Verdict.REQUIRE_APPROVAL if parts.authorization.version != step.state.evidence.versions["authz"]:
+        case Verdict.REQUIRE_APPROVAL if _versions_moved(parts, step):
             return _review(step, "undecidable", "version_changed")
         case Verdict.REQUIRE_APPROVAL:
             step.accepted_proposal()
@@ -116,6 +117,14 @@ def _take(parts: Parts, step: Step, tool: Tool, proposal: ToolCall, judged: tupl
             if decision.verdict is Verdict.HALT:
                 return halted(reads=decision.reason == "reads_stopped")
             return dispatch(step, tool, number)
+
+
+def _versions_moved(parts: Parts, step: Step) -> bool:
+    """Tell whether the request for an approval would rest on other versions than the case."""
+    task, evidence, workflow = step.state.task, step.state.evidence, step.workflow
+    row = workflow.transition(task.state, "approval_required", Actor.ENGINE)
+    known = {**told(workflow, task.case, evidence.seen()), Version.AUTHZ: parts.authorization.version}
+    return row is not None and unmet(row, known, evidence.versions) != ()
 
 
 def dispatch(step: Step, tool: Tool, decision_n: int) -> None:

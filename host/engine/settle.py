@@ -14,7 +14,7 @@ from host.domain.limits import BACKOFF_CAP_SECONDS, BACKOFF_JITTER_SECONDS, back
 from host.domain.outcome import CallError
 from host.domain.state import NOT_COUNTED
 from host.domain.step import Step, review_end
-from host.domain.workflow import Seen
+from host.domain.workflow import Seen, Transition, Version, unmet
 from host.engine.parts import Parts, new_jti
 from host.engine.wait import Wait
 from shared_contracts.contract import Ambiguous, Tool
@@ -58,7 +58,7 @@ def _succeeded(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
         return True
     step.settle_call(Execution.VERIFIED, result=result, stamps=("returned", "verified", "delivered"))
     step.go(ANSWERED, "answered", evidence)
-    conclude(step, Seen(tool.name, result, None))
+    conclude(step, tool, Seen(tool.name, result, None))
     return False
 
 
@@ -75,7 +75,7 @@ def _foreign_answer(step: Step, tool: Tool, result: Mapping[str, Any]) -> None:
         asked = None if step.state.proposal is None else step.state.proposal.arguments.get(name)
         wrong = {name: {"asked": asked, "answered": result[name], "read": None}}
         step.close_effect("succeeded", external_id=str(result[tool.external_id]), mismatch=wrong)
-        wrong_effect(step, wrong)
+        wrong_effect(step, tool, wrong)
         return
     error = internal("foreign_answer", Category.PROTOCOL, "the answer is about another object")
     step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
@@ -84,29 +84,32 @@ def _foreign_answer(step: Step, tool: Tool, result: Mapping[str, Any]) -> None:
     review(step, *_review_of(error))
 
 
-def wrong_effect(step: Step, wrong: Mapping[str, Any]) -> None:
+def wrong_effect(step: Step, tool: Tool, wrong: Mapping[str, Any]) -> None:
     """What was made is not what was asked for: record it, tell somebody, and have it undone."""
     error = internal("wrong_effect", Category.BUSINESS, f"the effect differs in {', '.join(sorted(wrong))}")
     step.settle_call(Execution.FAILED, error=error, stamps=("delivered",))
     step.alert("wrong_effect", wrong)
     if step.state.control.control is Control.TOOL_RUNNING:
         step.go(ANSWERED, "wrong_effect")
+    row = step.workflow.transition(step.state.task.state, "wrong_effect", Actor.ENGINE)
+    if row is not None and _unmet(step, tool, row, {}):  # compared by another contract: a person looks first
+        review(step, "undecidable", "version_changed")
+        return
     step.business("wrong_effect", OBSERVED, "wrong_effect")
 
 
-def conclude(step: Step, seen: Seen) -> None:
-    """Make the business move that the observation means, if its versions and its time allow it."""
+def conclude(step: Step, tool: Tool, seen: Seen) -> None:
+    """Make the business move that the observation means, if the versions that it reads and its time allow it."""
     task, workflow = step.state.task, step.workflow
     finding = workflow.interpret(task.case, seen)
     if finding is None:
         step.go(OBSERVED)
         return
     step.found(finding)
-    pinned = step.state.evidence.versions
-    if any(pinned.get(name) != version for name, version in finding.versions.items()):
+    row = workflow.transition(task.state, finding.event, Actor.ENGINE)
+    if row is not None and finding.versions is not None and _unmet(step, tool, row, finding.versions):
         review(step, "undecidable", "version_changed")
         return
-    row = workflow.transition(task.state, finding.event, Actor.ENGINE)
     if row is not None and row.within_seconds is not None and _active_here(step) > row.within_seconds:
         review(step, "limit", "limit")
         return
@@ -121,6 +124,15 @@ def conclude(step: Step, seen: Seen) -> None:
         step.end(finding.event, finding.reason, Control.COMPLETED, _refs(seen))
     else:
         review(step, finding.event, finding.reason, _refs(seen))
+
+
+def _unmet(step: Step, tool: Tool, row: Transition, versions: Mapping[Version, str]) -> bool:
+    """Compare what the answer told with the workflow's own; the contract is the one that the call was made under."""
+    call, held = step.state.proposal, step.state.evidence.versions
+    if Version.CONTRACT not in row.reads or call is None:
+        return unmet(row, versions, held) != ()
+    made_under = {Version.CONTRACT: tool.version if call.contract_version is None else call.contract_version}
+    return unmet(row, {**versions, **made_under}, {**held, Version.CONTRACT: tool.version}) != ()
 
 
 def _active_here(step: Step) -> float:
@@ -142,7 +154,7 @@ def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_al
     step.go(ANSWERED, error.code)
     seen = Seen(tool.name, None, error.code)
     if error.category is Category.BUSINESS:
-        conclude(step, seen)
+        conclude(step, tool, seen)
     else:
         review(step, *_review_of(error))
     return None

@@ -88,10 +88,10 @@ def judge(step: Step, tool: Tool, call: CallRecord, record: Mapping[str, Any]) -
     if not wrong:
         step.close_effect("succeeded", verified=True)
         step.settle_call(Execution.VERIFIED, stamps=("verified", "delivered"))
-        conclude(step, Seen(tool.name, call.result, None))
+        conclude(step, tool, Seen(tool.name, call.result, None))
         return None
     step.close_effect("succeeded", mismatch=wrong)
-    wrong_effect(step, wrong)
+    wrong_effect(step, tool, wrong)
     return None
 
 

@@ -18,7 +18,7 @@ from pydantic import Field
 from host.domain.control import NEXT_ATTEMPT, OBSERVED, PROPOSED, REOPENED, WAITED, Actor, Control, Edge
 from host.domain.limits import Limits
 from host.domain.proposals import NeedsHuman, PlannerDecision, PlannerView, ToolCall
-from host.domain.workflow import RESUME, Finding, Seen, Transition, Workflow
+from host.domain.workflow import RESUME, Finding, Seen, Transition, Version, Workflow
 from host.workflows.returns_messages import message
 from shared_contracts.base import Contract, Identifier, Moment, Prose, parse
 from shared_contracts.policies import PolicyFacts
@@ -69,7 +69,9 @@ _UNDONE_EVENTS = ("compensated", "not_compensable", "overdue")
 ACTIVE = 90.0
 DAY = 24 * 3600.0
 RETRY = 30.5
-ALL_VERSIONS = "order_snapshot, policy, authz"
+ROW, ORDER, POLICY, CONTRACT = (Version.ROW,), (Version.ORDER_SNAPSHOT,), (Version.POLICY,), (Version.CONTRACT,)
+RULES = (Version.POLICY, Version.AUTHZ)
+ALL = (Version.ORDER_SNAPSHOT, *RULES)
 
 
 def T(  # noqa: N802 - the head of a table's row
@@ -77,7 +79,7 @@ def T(  # noqa: N802 - the head of a table's row
     on: str,
     target: str,
     by: tuple[Actor, ...],
-    reads: str,
+    reads: tuple[Version, ...],
     within: float | None,
     *rides: Edge,
 ) -> Transition:
@@ -88,29 +90,29 @@ def T(  # noqa: N802 - the head of a table's row
 
 # fmt: off
 TRANSITIONS: tuple[Transition, ...] = (
-    # from                     on                      to                       by        reads             within, rides
-    T(S.RECEIVED,                "order_verified",       S.ORDER_VERIFIED,        ENGINE,   "order_snapshot", ACTIVE),
-    T(S.RECEIVED,                "order_not_found",      S.REJECTED,              ENGINE,   "order_snapshot", ACTIVE),
-    T(S.ORDER_VERIFIED,          "eligible",             S.ELIGIBLE,              ENGINE,   "policy",         ACTIVE),
-    T(S.ORDER_VERIFIED,          "ineligible",           S.REJECTED,              ENGINE,   "policy",         ACTIVE),
-    T(S.ELIGIBLE,                "approval_required",    S.WAITING_APPROVAL,      ENGINE,   "policy, authz",  ACTIVE, PROPOSED),
-    T(S.WAITING_APPROVAL,        "approved",             S.APPROVED,              APPROVER, "row",            DAY, WAITED),
-    T(S.WAITING_APPROVAL,        "denied",               S.REJECTED,              APPROVER, "row",            DAY),
-    T(S.WAITING_APPROVAL,        "expired",              S.EXPIRED,               TIMER,    "row",            DAY),
-    T(S.WAITING_APPROVAL,        "withdrawn",            S.REJECTED,              OPERATOR, "row",            DAY),
-    T(S.APPROVED,                "approval_void",        S.WAITING_APPROVAL,      ENGINE,   ALL_VERSIONS,     None, WAITED),
-    T(S.APPROVED,                "approval_expired",     S.EXPIRED,               CLOCK,    "row",            DAY),
-    T(S.RETRY_WAIT,              "approval_expired",     S.EXPIRED,               TIMER,    "row",            None),
-    T((S.ELIGIBLE, S.APPROVED),  "return_verified",      S.RETURN_CREATED,        ENGINE,   "contract",       ACTIVE),
-    T(S.RETURN_CREATED,          "notice_verified",      S.COMPLETED,             ENGINE,   "contract",       ACTIVE),
-    T(_WORKING,                  "transient",            S.RETRY_WAIT,            ENGINE,   "row",            RETRY, NEXT_ATTEMPT),
-    T(S.RETRY_WAIT,              "due",                  RESUME,                  TIMER,    "row",            RETRY, WAITED),
-    T(_WRITING,                  "wrong_effect",         S.COMPENSATION_REQUIRED, ENGINE,   "contract",       None),
-    T(S.NEEDS_REVIEW,            "compensation_ordered", S.COMPENSATION_REQUIRED, OPERATOR, "row",            None, *REOPENED),
-    T(S.NEEDS_REVIEW,            "effect_adopted",       S.RETURN_CREATED,        OPERATOR, "row",            None, *REOPENED),
-    T(S.NEEDS_REVIEW,            "effect_adopted",       S.COMPLETED,             OPERATOR, "row",            None),
-    *(T(_OPEN, event, S.NEEDS_REVIEW, ENGINE, "row", ACTIVE) for event in _REVIEW_EVENTS),
-    *(T(S.COMPENSATION_REQUIRED, event, S.NEEDS_REVIEW, CLOCK, "contract", DAY) for event in _UNDONE_EVENTS),
+    # from                     on                      to                       by        reads     within, rides
+    T(S.RECEIVED,                "order_verified",       S.ORDER_VERIFIED,        ENGINE,   ORDER,    ACTIVE),
+    T(S.RECEIVED,                "order_not_found",      S.REJECTED,              ENGINE,   ORDER,    ACTIVE),
+    T(S.ORDER_VERIFIED,          "eligible",             S.ELIGIBLE,              ENGINE,   POLICY,   ACTIVE),
+    T(S.ORDER_VERIFIED,          "ineligible",           S.REJECTED,              ENGINE,   POLICY,   ACTIVE),
+    T(S.ELIGIBLE,                "approval_required",    S.WAITING_APPROVAL,      ENGINE,   RULES,    ACTIVE, PROPOSED),
+    T(S.WAITING_APPROVAL,        "approved",             S.APPROVED,              APPROVER, ROW,      DAY, WAITED),
+    T(S.WAITING_APPROVAL,        "denied",               S.REJECTED,              APPROVER, ROW,      DAY),
+    T(S.WAITING_APPROVAL,        "expired",              S.EXPIRED,               TIMER,    ROW,      DAY),
+    T(S.WAITING_APPROVAL,        "withdrawn",            S.REJECTED,              OPERATOR, ROW,      DAY),
+    T(S.APPROVED,                "approval_void",        S.WAITING_APPROVAL,      ENGINE,   ALL,      None, WAITED),
+    T(S.APPROVED,                "approval_expired",     S.EXPIRED,               CLOCK,    ROW,      DAY),
+    T(S.RETRY_WAIT,              "approval_expired",     S.EXPIRED,               TIMER,    ROW,      None),
+    T((S.ELIGIBLE, S.APPROVED),  "return_verified",      S.RETURN_CREATED,        ENGINE,   CONTRACT, ACTIVE),
+    T(S.RETURN_CREATED,          "notice_verified",      S.COMPLETED,             ENGINE,   CONTRACT, ACTIVE),
+    T(_WORKING,                  "transient",            S.RETRY_WAIT,            ENGINE,   ROW,      RETRY, NEXT_ATTEMPT),
+    T(S.RETRY_WAIT,              "due",                  RESUME,                  TIMER,    ROW,      RETRY, WAITED),
+    T(_WRITING,                  "wrong_effect",         S.COMPENSATION_REQUIRED, ENGINE,   CONTRACT, None),
+    T(S.NEEDS_REVIEW,            "compensation_ordered", S.COMPENSATION_REQUIRED, OPERATOR, ROW,      None, *REOPENED),
+    T(S.NEEDS_REVIEW,            "effect_adopted",       S.RETURN_CREATED,        OPERATOR, ROW,      None, *REOPENED),
+    T(S.NEEDS_REVIEW,            "effect_adopted",       S.COMPLETED,             OPERATOR, ROW,      None),
+    *(T(_OPEN, event, S.NEEDS_REVIEW, ENGINE, ROW, ACTIVE) for event in _REVIEW_EVENTS),
+    *(T(S.COMPENSATION_REQUIRED, event, S.NEEDS_REVIEW, CLOCK, CONTRACT, DAY) for event in _UNDONE_EVENTS),
 )
 TOOLS: dict[str, tuple[str, ...]] = {
     S.RECEIVED: ("get_order",),
@@ -158,7 +160,7 @@ def _judge(case: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
     return Finding(
         event=events.get(ruling.outcome, review),
         reason=ruling.reason,
-        versions={"policy": answer.rule_version, "order_snapshot": answer.snapshot},
+        versions={Version.POLICY: answer.rule_version, Version.ORDER_SNAPSHOT: answer.snapshot},
         rule_version=answer.rule_version,
         contested=ruling.reason == "already_returned",
         facts={"facts": result["facts"], "asks": list(case["asks"]), "order_version": answer.order_version},
@@ -176,9 +178,9 @@ def interpret(case: Mapping[str, Any], seen: Seen) -> Finding | None:
     """Say what an answered call means for the business; None leaves the refusal to the engine's classes."""
     match seen.tool, seen.result, seen.error:
         case "get_order", None, "not_found":
-            return Finding("order_not_found", "order_not_found")
+            return Finding("order_not_found", "order_not_found", versions=None)
         case "get_order", result, None if result is not None:
-            return Finding("order_verified", "order_verified", {"order_snapshot": str(result["snapshot"])})
+            return Finding("order_verified", "order_verified", {Version.ORDER_SNAPSHOT: str(result["snapshot"])})
         case "check_return_policy", None, "not_found":
             return Finding("undecidable", "evidence_insufficient")
         case "get_order" | "check_return_policy", None, code if code is not None:

@@ -85,7 +85,7 @@ def agreed() -> set[Row]:
 
 def written() -> set[Row]:
     return {
-        (str(source), row.on, str(row.target), actor.value, row.reads, row.within_seconds)
+        (str(source), row.on, str(row.target), actor.value, ", ".join(row.reads), row.within_seconds)
         for row in RETURNS.transitions
         for source in row.source
         for actor in row.by

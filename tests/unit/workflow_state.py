@@ -51,7 +51,8 @@ def call(step: int, tool: str, execution: str = "verified", **differs: Any) -> d
     """One row of the ledger's calls."""
     return {
         "step": step, "call_id": f"call_{step}", "tool": tool, "arguments": {"order_id": "A-1"},
-        "fingerprint": "0" * 64, "execution_state": execution, "result": {}, "error": None, **differs,
+        "fingerprint": "0" * 64, "execution_state": execution, "result": {}, "error": None,
+        "contract_version": "1", **differs,
     }  # fmt: skip
 
 
