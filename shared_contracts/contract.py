@@ -32,6 +32,9 @@ class Scope(StrEnum):
     NOTICES_WRITE = "notices:write"
 
 
+FAMILIES: Final = tuple(dict.fromkeys(scope.value.partition(":")[0] for scope in Scope))
+
+
 class Risk(StrEnum):
     """How bad a call can be; decides recovery, tests and who is offered the tool."""
 

@@ -30,7 +30,7 @@ from tool_server.keys import Keyring
 from tool_server.life import Life
 from tool_server.limits import Rates
 from tool_server.log import exception_fields
-from tool_server.mcp_server import DispatcherProtocol, build_mcp_server, noting
+from tool_server.mcp_server import DispatcherProtocol, build_mcp_server
 from tool_server.readiness import unready
 from tool_server.settings import Settings
 
@@ -48,7 +48,7 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
         rates=Rates(settings.rate_principal, settings.rate_tenant),
         challenges=challenges,
         life=life,
-        note=noting(dispatcher),
+        log_refusal=dispatcher.log_refusal,
     )
 
     async def healthz(_request: Request) -> Response:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from shared_contracts.contract import Tool
+from shared_contracts.errors import ERRORS
 from shared_contracts.task_token import CallDetails, TaskClaims
 
 
@@ -50,3 +52,8 @@ class Refused:
 
 
 Answer = Answered | Refused
+
+
+def refused(code: str, details: Mapping[str, Any] | None = None) -> Refused:
+    """Refuse in the words of the code's own row."""
+    return Refused(code, ERRORS[code].meaning, {} if details is None else dict(details))

@@ -19,11 +19,10 @@ import structlog
 from pydantic import SecretStr
 
 from shared_contracts.contract import Tool, offerable
-from shared_contracts.errors import ERRORS
 from shared_contracts.tools import TOOLS
 from tool_server import relay
 from tool_server.binding import bind
-from tool_server.call import Answer, Answered, Call, Caller, Refused
+from tool_server.call import Answer, Answered, Call, Caller, Refused, refused
 from tool_server.errors import SettingsError
 from tool_server.log import exception_fields
 from tool_server.post import open_post
@@ -81,6 +80,11 @@ class Dispatcher:
         """Answer one call. A caller that goes away does not stop it: what has begun is finished and recorded."""
         return await self._to_its_end(self._dispatch(caller, name, arguments, perf_counter()))
 
+    async def log_refusal(self, caller: Caller, name: str, code: str) -> None:
+        """Log a call that was refused before it came here."""
+        early = self._refuse_early(caller, name, TOOLS.get(name), None, refused(code), perf_counter())
+        await self._to_its_end(early)
+
     async def disabled(self) -> frozenset[str]:
         """Name the tools that an operator has removed; raises UnavailableError."""
         return await self._to_its_end(calls.disabled(self._pools["orders"]))
@@ -129,9 +133,9 @@ class Dispatcher:
     async def _dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any] | None, started: float) -> Answer:
         tool = TOOLS.get(name)
         if tool is None or not offerable(tool):
-            return await self._refuse_early(caller, name, None, None, _refused("unknown_tool"), started)
+            return await self._refuse_early(caller, name, None, None, refused("unknown_tool"), started)
         if tool.scope.value not in caller.scopes:
-            return await self._refuse_early(caller, name, tool, None, _refused("scope_missing"), started)
+            return await self._refuse_early(caller, name, tool, None, refused("scope_missing"), started)
         checked = check_arguments(tool, arguments)
         if isinstance(checked, Refused):
             return await self._refuse_early(caller, name, tool, None, checked, started)
@@ -146,45 +150,41 @@ class Dispatcher:
             answer = await self._handlers[call.tool.name](self._pools[call.tool.family], call)
         except UnavailableError as error:
             log.warning("database_unavailable", family=call.tool.family, **exception_fields(error))
-            return _refused("unavailable")
+            return refused("unavailable")
         except BusyError:
-            return await self._refuse(call, _refused("in_progress"))
+            return await self._refuse(call, refused("in_progress"))
         except Exception as error:  # noqa: BLE001 — the outermost place: a bug, or a COMMIT whose answer was lost
             fields = exception_fields(error)
-            log.error("handler_failed", tool=call.tool.name, jti=call.caller.claims.jti, **fields)  # noqa: TRY400 — its text may quote data
-            return await self._refuse(call, _refused("internal_error", {"cause": type(error).__name__}))
+            log.error("handler_failed", tool=call.tool.name, jti=call.caller.claims.jti, **fields)
+            return await self._refuse(call, refused("internal_error", {"cause": type(error).__name__}))
         return await self._checked(call, answer)
 
     async def _checked(self, call: Call, answer: Answer) -> Answer:
         if isinstance(answer, Answered) and (fault := fault_of_output(call.tool, answer.result)) is not None:
             log.error("bad_output", tool=call.tool.name, jti=call.caller.claims.jti, fault=fault)
-            return await self._refuse(call, _refused("bad_output"))
+            return await self._refuse(call, refused("bad_output"))
         return answer
 
-    async def _refuse(self, call: Call, refused: Refused) -> Refused:
+    async def _refuse(self, call: Call, refusal: Refused) -> Refused:
         """Log a refusal of a call that had its chance; the log being away changes nothing of it."""
         try:
-            await calls.refuse(self._pools[call.tool.family], call, refused.code)
+            await calls.refuse(self._pools[call.tool.family], call, refusal.code)
         except (UnavailableError, BusyError, psycopg.Error) as error:
-            log.warning("refusal_not_logged", code=refused.code, **exception_fields(error))
-        return refused
+            log.warning("refusal_not_logged", code=refusal.code, **exception_fields(error))
+        return refusal
 
     async def _refuse_early(
-        self, caller: Caller, name: str, tool: Tool | None, checked: Checked | None, refused: Refused, started: float
+        self, caller: Caller, name: str, tool: Tool | None, checked: Checked | None, refusal: Refused, started: float
     ) -> Refused:
         pool = self._pools["orders" if tool is None else tool.family]
         version = None if tool is None else tool.version
         sha256 = None if checked is None else checked.sha256
         try:
-            code = await calls.refuse_early(pool, caller, name, version, sha256, refused.code, started)
+            code = await calls.refuse_early(pool, caller, name, version, sha256, refusal.code, started)
         except (UnavailableError, BusyError, psycopg.Error) as error:
-            log.warning("refusal_not_logged", code=refused.code, **exception_fields(error))
-            return refused
-        return refused if code == refused.code else _refused(code)
-
-
-def _refused(code: str, details: dict[str, Any] | None = None) -> Refused:
-    return Refused(code, ERRORS[code].meaning, {} if details is None else details)
+            log.warning("refusal_not_logged", code=refusal.code, **exception_fields(error))
+            return refusal
+        return refusal if code == refusal.code else refused(code)
 
 
 def _pool(family: str, dsn: SecretStr) -> Pool:

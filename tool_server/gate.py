@@ -54,13 +54,13 @@ _TOLD = {
 
 @dataclass(frozen=True, slots=True)
 class GateParts:
-    """What the gate decides with. `note` puts a call that is refused for its scope into the log of calls."""
+    """What the gate decides with. `log_refusal` logs a call that is refused here."""
 
     verifier: Verifier
     rates: Rates
     challenges: Challenges
     life: Life
-    note: Callable[[Caller, str], Awaitable[None]]
+    log_refusal: Callable[[Caller, str, str], Awaitable[None]]
 
 
 class Gate:
@@ -133,7 +133,7 @@ class Gate:
             return protocol_fault(message.number, message.text, message.rpc_id)
         refused = self._scope_fault(caller, message)
         if refused is not None and message.tool is not None:
-            await self._parts.note(caller, message.tool)
+            await self._parts.log_refusal(caller, message.tool, "scope_missing")
         return refused
 
     def _scope_fault(self, caller: Caller, message: Message) -> Response | None:

@@ -27,7 +27,7 @@ class BoundedHttp(HttpToolsProtocol):
     _bytes = 0
     _deadline: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Start the clock of the first message."""
         super().connection_made(transport)
         self._watch()

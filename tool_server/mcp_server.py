@@ -7,7 +7,7 @@ structured content; a handler's bug is `internal_error`, logged by its type and 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -21,7 +21,7 @@ from starlette.requests import Request
 
 from shared_contracts.errors import ERROR_META, ERRORS, error_body
 from tool_server.answers import error_number
-from tool_server.call import Answer, Answered, Caller, Refused
+from tool_server.call import Answer, Answered, Caller, Refused, refused
 from tool_server.gate import CALLER
 from tool_server.log import exception_fields
 from tool_server.offer import OFFER, listed
@@ -53,6 +53,10 @@ class DispatcherProtocol(Protocol):
         """
         ...
 
+    async def log_refusal(self, caller: Caller, name: str, code: str) -> None:
+        """Log a call that was refused before it came here; the log being away changes nothing of it."""
+        ...
+
     async def disabled(self) -> frozenset[str]:
         """Name the tools that an operator has removed."""
         ...
@@ -72,7 +76,7 @@ def build_mcp_server(dispatcher: DispatcherProtocol) -> Server[Any]:
         try:
             disabled = await dispatcher.disabled()
         except Exception as error:  # noqa: BLE001 - whatever the store raises, the caller learns a code and no more
-            log.error("listing_failed", **exception_fields(error))  # noqa: TRY400 - the text may quote data
+            log.error("listing_failed", **exception_fields(error))
             raise MCPError(error_number(503), ERRORS["unavailable"].meaning, _body("unavailable")) from None
         return mcp_types.ListToolsResult(tools=[tool for name, tool in tools.items() if name not in disabled])
 
@@ -100,23 +104,8 @@ async def _result(
     except MCPError:
         raise
     except Exception as error:  # noqa: BLE001 - a bug in a handler is an answer with a code, never a broken connection
-        log.error("handler_failed", jti=caller.claims.jti, **exception_fields(error))  # noqa: TRY400
-        return result_of(Refused("internal_error", ERRORS["internal_error"].meaning))
-
-
-def noting(dispatcher: DispatcherProtocol) -> Callable[[Caller, str], Awaitable[None]]:
-    """Have a call logged that the gate refuses for its scope; the dispatcher refuses it for the same reason.
-
-    It is given no arguments, so that even a dispatcher that erred would have nothing to carry out.
-    """
-
-    async def note(caller: Caller, name: str) -> None:
-        try:
-            await dispatcher.dispatch(caller, name, None)
-        except Exception as error:  # noqa: BLE001 - the call is refused whether or not that can be logged
-            log.error("refusal_not_logged", jti=caller.claims.jti, **exception_fields(error))  # noqa: TRY400
-
-    return note
+        log.error("handler_failed", jti=caller.claims.jti, **exception_fields(error))
+        return result_of(refused("internal_error"))
 
 
 def result_of(answer: Answer) -> mcp_types.CallToolResult:

@@ -32,5 +32,5 @@ async def unready(keyring: Keyring, life: Life, dispatcher: DispatcherProtocol) 
     except TimeoutError:
         return "database_slow"
     except Exception as error:  # noqa: BLE001 - whatever it is, the server is not ready, and the log says what
-        log.error("readiness_failed", **exception_fields(error))  # noqa: TRY400
+        log.error("readiness_failed", **exception_fields(error))
         return "internal_error"

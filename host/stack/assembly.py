@@ -15,7 +15,8 @@ from host.stack.keys import KeyFiles, issuer_of
 from host.stack.ports import LOOPBACK
 from host.stack.postgres import PostgresChoice, Server
 from host.stack.processes import Program, python_module
-from host.stack.roles import FAMILIES, OWNER, Side, dsn
+from host.stack.roles import OWNER, Side, dsn
+from shared_contracts.contract import FAMILIES
 
 HOST, TOOLS = "host.cli", "tool_server.cli"
 TOOL_SERVER, WORKER = "tool_server", "worker"

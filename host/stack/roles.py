@@ -12,6 +12,7 @@ from host.stack.files import read_secret, write_secret
 from host.stack.home import Home
 from host.stack.initialise import password_in
 from host.stack.postgres import Server
+from shared_contracts.contract import FAMILIES
 
 
 class Side(StrEnum):
@@ -22,7 +23,6 @@ class Side(StrEnum):
 
 
 OWNER = {Side.HOST: "host_owner", Side.TOOLS: "tools_owner"}
-FAMILIES = ("orders", "policies", "returns", "notices")
 LIMITED = {  # made by each side's migrations
     Side.HOST: ("host_rt", "host_auditor"),
     Side.TOOLS: (*(f"tools_{family}" for family in FAMILIES), "tools_auditor"),

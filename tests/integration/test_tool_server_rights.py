@@ -10,11 +10,12 @@ import psycopg
 import pytest
 from psycopg import errors
 
+from shared_contracts.contract import FAMILIES
 from tests.support.tool_orders import line, order
 from tests.support.tool_prepared import ORDER, made_return, sent_notice
 from tests.support.tool_shop import Shop, open_shop
 from tool_server.dispatch import Dispatcher
-from tool_server.store.roles import FAMILIES, ROLES
+from tool_server.store.roles import ROLES
 
 SCHEMAS = {"orders", "policies", "returns", "notices"}
 # What a family may read of another: views without a personal column, and nothing else.

@@ -22,11 +22,10 @@ from typing import Any, Self
 import httpx2
 import uvloop
 
-from shared_contracts.errors import ERRORS
 from shared_contracts.tools import TOOLS
 from tests.support.tokens import Issuer
 from tool_server.app import build_app
-from tool_server.call import Answer, Answered, Caller, Refused
+from tool_server.call import Answer, Answered, Caller, refused
 from tool_server.http import BoundedHttp
 from tool_server.mcp_server import DispatcherProtocol
 from tool_server.serve import bind, serve
@@ -81,13 +80,14 @@ class StubDispatcher:
         self.entered -= 1
 
     async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any] | None) -> Answer:
-        tool = TOOLS.get(name)
-        code = "unknown_tool" if tool is None else "scope_missing" if tool.scope.value not in caller.scopes else None
-        if code is not None:
-            self.refused.append((name, code))
-            return Refused(code, ERRORS[code].meaning)
+        if name not in TOOLS:
+            self.refused.append((name, "unknown_tool"))
+            return refused("unknown_tool")
         self.calls.append((caller, name, arguments))
         return self.answer(caller, name, arguments)
+
+    async def log_refusal(self, _caller: Caller, name: str, code: str) -> None:
+        self.refused.append((name, code))
 
     async def disabled(self) -> frozenset[str]:
         return self.removed

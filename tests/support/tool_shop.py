@@ -21,7 +21,7 @@ from typing import Any, LiteralString, TypeVar
 import psycopg
 from psycopg import sql
 
-from shared_contracts.contract import Scope
+from shared_contracts.contract import FAMILIES, Scope
 from shared_contracts.digest import digest
 from shared_contracts.task_token import CallDetails, TaskClaims, Use
 from shared_contracts.tools import TOOLS
@@ -33,7 +33,7 @@ from tool_server.load import load
 from tool_server.seed import Seed
 from tool_server.settings import Settings
 from tool_server.store.migrate import migrate
-from tool_server.store.roles import FAMILIES, ROLES
+from tool_server.store.roles import ROLES
 
 OWNER = "tools_owner"
 AUDIENCE = "http://127.0.0.1:8801/mcp"

@@ -12,8 +12,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from host import settings as host_settings
-from host.stack.roles import FAMILIES, LIMITED, OWNER, Side
+from host.stack.roles import LIMITED, OWNER, Side
 from host.stack.secrets import COMPOSE_ISSUER, NAMES
+from shared_contracts.contract import FAMILIES
 from tests.support.compose import FILE, ROOT, SECRETS, SERVICES, environment, ours, secrets_of
 from tests.support.pages import complaint
 from tool_server import settings as tools_settings

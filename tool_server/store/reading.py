@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, LiteralString
 
-from shared_contracts.errors import ERRORS
-from tool_server.call import Answer, Answered, Call, Refused
+from tool_server.call import Answer, Answered, Call, refused
 from tool_server.store.calls import call_text
 from tool_server.store.pool import Pool
 
@@ -33,4 +32,4 @@ def answer(code: str | None, result: dict[str, Any] | None) -> Answer:
     if code is None:
         return Answered({} if result is None else result)
     details = {} if result is None else {name: value for name, value in result.items() if name != "refused"}
-    return Refused(code, ERRORS[code].meaning, details)
+    return refused(code, details)

@@ -19,8 +19,8 @@ async def locked_facts(connection: Connection, call: Call) -> dict[str, Any] | N
     """Take the order's lock, then state the facts; the second statement sees what the first waited for."""
     await lock_order(connection, call)
     parameters = {**bounds(call), "requested_at": call.details.requested_at}
-    (stated,) = await one(connection, RETURNS["facts"], parameters)
-    return stated  # type: ignore[no-any-return]  # a jsonb object or NULL
+    stated: dict[str, Any] | None = (await one(connection, RETURNS["facts"], parameters))[0]
+    return stated
 
 
 async def lock_order(connection: Connection, call: Call) -> None:
@@ -31,8 +31,8 @@ async def lock_order(connection: Connection, call: Call) -> None:
 async def issue(connection: Connection, call: Call, ruled: dict[str, Any]) -> dict[str, Any]:
     """Insert the return and log the call; give the return as it stands."""
     parameters = {"call": call_text(call), "ruled": orjson.dumps(ruled).decode()}
-    (record,) = await one(connection, RETURNS["issue"], parameters)
-    return record  # type: ignore[no-any-return]
+    record: dict[str, Any] = (await one(connection, RETURNS["issue"], parameters))[0]
+    return record
 
 
 async def cancel(connection: Connection, call: Call, return_id: str) -> tuple[str | None, dict[str, Any] | None]:
@@ -43,5 +43,5 @@ async def cancel(connection: Connection, call: Call, return_id: str) -> tuple[st
 
 async def replay(connection: Connection, call: Call) -> dict[str, Any]:
     """Give the effect of the key as it stands now, and log the call."""
-    (record,) = await one(connection, RETURNS["replay"], {"call": call_text(call)})
-    return record  # type: ignore[no-any-return]
+    record: dict[str, Any] = (await one(connection, RETURNS["replay"], {"call": call_text(call)}))[0]
+    return record

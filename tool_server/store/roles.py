@@ -10,9 +10,9 @@ from pathlib import Path
 
 from psycopg import AsyncConnection, errors, sql
 
+from shared_contracts.contract import FAMILIES
 from tool_server.errors import ToolServerError
 
-FAMILIES = ("orders", "policies", "returns", "notices")
 ROLES = (*(f"tools_{family}" for family in FAMILIES), "tools_auditor")
 _RIGHTS = sql.SQL("LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS")
 _CONNECTIONS_MAX = 100  # per role, over all replicas: one family that runs wild leaves room for the others

@@ -13,9 +13,8 @@ from typing import Any
 
 import psycopg
 
-from shared_contracts.errors import ERRORS
 from shared_contracts.notices import NoticeKind
-from tool_server.call import Answer, Answered, Call, Refused
+from tool_server.call import Answer, Answered, Call, refused
 from tool_server.letter import Letter, compose, message_id
 from tool_server.mail import Channel, Delivery
 from tool_server.outbox import recorded, recover, redeliver
@@ -122,9 +121,9 @@ async def _finish(pool: Pool, connection: Connection, channel: Channel, call: Ca
         record, reason = await store.conclude(pool, call, outcome, reason)  # our connection broke while the mail left
     match record["status"]:
         case "rejected":
-            return Refused("notice_rejected", ERRORS["notice_rejected"].meaning, _because(reason))
+            return refused("notice_rejected", _because(reason))
         case "unknown":
-            return Refused("delivery_unknown", ERRORS["delivery_unknown"].meaning, _because(reason))
+            return refused("delivery_unknown", _because(reason))
         case _:
             return Answered(record)
 

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from shared_contracts.base import parse
-from shared_contracts.errors import ERRORS
 from shared_contracts.returns import (
     CreateReturn,
     Outcome,
@@ -21,7 +20,7 @@ from shared_contracts.returns import (
     Ruling,
     rule,
 )
-from tool_server.call import Answer, Answered, Call, Refused
+from tool_server.call import Answer, Answered, Call, Refused, refused
 from tool_server.store import returns as store
 from tool_server.store.calls import claim, refuse
 from tool_server.store.pool import Connection, Pool
@@ -107,7 +106,7 @@ def _refusal(ruling: Ruling) -> Refused:
             code = "quantity_gone"
         case _:
             code = "not_eligible"
-    return Refused(code, ERRORS[code].meaning, {"reason": ruling.reason, "outcome": ruling.outcome.value})
+    return refused(code, {"reason": ruling.reason, "outcome": ruling.outcome.value})
 
 
 def _ruled(number: str, stated: dict[str, Any], facts: ReturnFacts) -> dict[str, Any]:
