@@ -105,7 +105,8 @@ def _met(run: Run) -> Answered:
 
 def _condition(name: str) -> str:
     tool = TOOLS[name]
-    back = "" if tool.verify is None else f", read back by {tool.verify.tool}: {', '.join(tool.verify.matches)}"
+    read = tool.read_back
+    back = "" if read is None else f", read back by {read.tool}: {', '.join(read.matches)}"
     return f"{tool.success_when or 'any well-formed answer'}{back}"
 
 

@@ -59,8 +59,9 @@ class Ambiguous(StrEnum):
 
 
 class Verification(StrEnum):
-    """What makes a call's completion believable."""
+    """What makes a call's completion believable: any well-formed answer, one of success, or a read of the effect."""
 
+    NONE = "none"
     RESPONSE = "response"
     READ_BACK = "read_back"
 
@@ -89,10 +90,17 @@ class Equals:
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """Read the effect again with `tool` and compare the named fields of request, answer and read."""
+    """Read the effect again with `tool` and compare the named fields of request, answer and read.
+
+    An effect that is seen late gets its first look after `delay_seconds`, and the next after `poll_seconds`, then
+    twice that …; `looks` bounds them, under the workflow kind's own bound.
+    """
 
     tool: str
     matches: tuple[str, ...]
+    delay_seconds: float = 0.0
+    poll_seconds: float = 1.0
+    looks: int = 3
 
 
 @dataclass(frozen=True)
@@ -126,6 +134,7 @@ class Tool:
     pending_values: tuple[str, ...] = ()  # accepted, not done: asked again until it is
     doubtful_values: tuple[str, ...] = ()  # nobody can tell: never sent again by itself
     external_id: str = ""
+    verification: Verification = Verification.RESPONSE
     verify: ReadBack | None = None
     compensate_with: str = ""
     compensate_within_hours: int = 0
@@ -158,9 +167,9 @@ class Tool:
         return self.reconcile_with != "" and (self.attempts_max > 1 or resend)
 
     @property
-    def verification(self) -> Verification:
-        """Tell how completion is verified."""
-        return Verification.RESPONSE if self.verify is None else Verification.READ_BACK
+    def read_back(self) -> ReadBack | None:
+        """Give the read that completion waits for, where it does."""
+        return self.verify if self.verification is Verification.READ_BACK else None
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
@@ -179,7 +188,8 @@ class Tool:
 
     def succeeded(self, result: Mapping[str, Any]) -> bool:
         """Tell whether a well-formed answer is a success; an accepted request is not."""
-        return self.success_when is None or self.success_when.holds(result)
+        unasked = self.verification is Verification.NONE or self.success_when is None
+        return unasked or (self.success_when is not None and self.success_when.holds(result))
 
     def pending(self, result: Mapping[str, Any]) -> bool:
         """Tell whether the request was accepted and is not done."""
@@ -193,7 +203,7 @@ class Tool:
 _NEEDED_BY_WRITES = (
     "version", "targets", "after", "preconditions", "timeout_seconds", "attempts_max", "owner", "business_owner",
     "side_effect", "idempotency_key", "idempotency_retention_days", "reconcile_with", "ambiguous_failure",
-    "success_when", "external_id", "verify", "compensate_with", "compensate_within_hours", "forbidden_when", "evidence",
+    "success_when", "external_id", "compensate_with", "compensate_within_hours", "forbidden_when", "evidence",
     "audit_items",
 )  # fmt: skip
 _NEEDED_BY_READS = (
@@ -204,7 +214,14 @@ _NEEDED_BY_READS = (
 def blanks(tool: Tool) -> tuple[str, ...]:
     """Name the fields that are missing for the tool to be offered: a success, a data owner, a way back …"""
     needed = _NEEDED_BY_WRITES if tool.writes else _NEEDED_BY_READS
-    return tuple(name for name in needed if not getattr(tool, name))
+    return (*(name for name in needed if not getattr(tool, name)), *_unverifiable(tool))
+
+
+def _unverifiable(tool: Tool) -> tuple[str, ...]:
+    """Name what its verification lacks: of a write that nothing is asked of, nobody would ever know that it is done."""
+    if tool.verification is Verification.READ_BACK:
+        return ("verify",) if tool.verify is None else ()
+    return ("verification",) if tool.writes and tool.verification is Verification.NONE else ()
 
 
 def offerable(tool: Tool) -> bool:

@@ -6,6 +6,7 @@ Invariant: a form decides nothing, the row does; `form_yaml` writes and reads it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import Field
@@ -38,10 +39,13 @@ class FormAuthorization(Contract):
 
 
 class FormReadBack(Contract):
-    """Which tool reads the effect again, and what must agree."""
+    """Which tool reads the effect again, what must agree, and how long and how often it is looked for."""
 
     tool: str
     matches: Names
+    delay_seconds: float = Field(ge=0)  # before the first look
+    poll_seconds: float = Field(gt=0)  # before the second, doubled before each further one
+    looks: int = Field(ge=1)
 
 
 class FormCompensation(Contract):
@@ -163,7 +167,7 @@ def form(tool: Tool, allowed_states: Sequence[str] = ()) -> ToolForm:
         unknown_when=tool.doubtful_values,
         external_id=_given(tool.external_id),
         verification=tool.verification,
-        read_back=None if tool.verify is None else FormReadBack(tool=tool.verify.tool, matches=tool.verify.matches),
+        read_back=None if tool.verify is None else FormReadBack(**asdict(tool.verify)),
         looks_up=tool.looks_up,
         timeout_seconds=_counted(tool.timeout_seconds),
         max_attempts=_counted(tool.attempts_max),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shared_contracts.contract import ContractSuite, Tool
+from shared_contracts.contract import ContractSuite, Tool, Verification
 from shared_contracts.form import ToolForm
 
 
@@ -26,7 +26,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("who may call it",              ("authorization", "subject", "credential")),
     Section("when it may be called",        ("called_after",)),
     Section("where inputs come from",       ("input.sources",)),
-    Section("how the output is verified",   ("output", "success_evidence", "verification")),
+    Section("how the output is verified",   ("output", "success_evidence", "verification", "read_back_if_any")),
     Section("how risky it is",              ("risk",)),
     Section("whether it is safe to retry",  ("timeout_seconds", "max_attempts", "retryable", "backoff"),
                                             ("idempotency_key", "idempotency_retention_days")),
@@ -53,6 +53,8 @@ def _value(form: ToolForm, path: str) -> Any:
     """Follow a dotted path; a part that is absent is None."""
     if path == "input.refuses_undeclared":
         return True if form.input is not None and form.input.additional_properties is False else None
+    if path == "read_back_if_any":
+        return form.read_back if form.verification is Verification.READ_BACK else True
     value: Any = form
     for name in path.split("."):
         value = None if value is None else getattr(value, name)

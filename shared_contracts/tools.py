@@ -15,6 +15,7 @@ from shared_contracts.contract import (
     Risk,
     Scope,
     Tool,
+    Verification,
 )
 
 _CUSTOMER_ORDER = "an order of the token's own tenant and customer"
@@ -55,7 +56,7 @@ TOOLS: dict[str, Tool] = {
             idempotency_key=FROM_TOKEN, idempotency_retention_days=_YEAR_DAYS,
             reconcile_with="find_return", ambiguous_failure=Ambiguous.RECONCILE_THEN_RESEND_ONCE,
             success_when=Equals("status", "created"), evidence=("return_id", "status", "evidence_ref"),
-            external_id="return_id",
+            external_id="return_id", verification=Verification.READ_BACK,
             verify=ReadBack("get_return", matches=("order_id", "lines", "refund")),
             compensate_with="cancel_return", compensate_within_hours=_DAY_HOURS,
             approval_required_when="amount_reaches_threshold",
@@ -91,7 +92,7 @@ TOOLS: dict[str, Tool] = {
             idempotency_key=FROM_TOKEN, idempotency_retention_days=_YEAR_DAYS,
             reconcile_with="find_return", ambiguous_failure=Ambiguous.RECONCILE_THEN_STOP,
             success_when=Equals("status", "cancelled"), evidence=("return_id", "status", "evidence_ref"),
-            external_id="return_id",
+            external_id="return_id", verification=Verification.READ_BACK,
             verify=ReadBack("get_return", matches=("order_id", "return_id", "status")),
             compensate_with="a new return of the same lines", compensate_within_hours=_DAY_HOURS,
             forbidden_when=("label_used",),
@@ -118,7 +119,7 @@ TOOLS: dict[str, Tool] = {
             success_when=Equals("status", "sent"),
             pending_values=("queued", "sending"), doubtful_values=("unknown",),
             evidence=("message_id", "status", "evidence_ref"),
-            external_id="message_id",
+            external_id="message_id", verification=Verification.READ_BACK,
             verify=ReadBack("find_notice", matches=("order_id", "return_id", "status")),
             compensate_with="send_correction_notice", compensate_within_hours=_DAY_HOURS,
             forbidden_when=("not_found", "notice_rejected"),
@@ -146,7 +147,7 @@ TOOLS: dict[str, Tool] = {
             success_when=Equals("status", "sent"),
             pending_values=("queued", "sending"), doubtful_values=("unknown",),
             evidence=("message_id", "status", "evidence_ref"),
-            external_id="message_id",
+            external_id="message_id", verification=Verification.READ_BACK,
             verify=ReadBack("find_notice", matches=("order_id", "return_id", "status")),
             compensate_with="send_correction_notice", compensate_within_hours=_DAY_HOURS,
             forbidden_when=("not_found", "notice_rejected"),

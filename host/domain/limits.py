@@ -26,6 +26,6 @@ class Limits:
     repeats: int  # the same action again after it succeeded
 
 
-def backoff_seconds(attempt: int, jitter: float) -> float:
-    """Give the wait before the next attempt: min(30 s, 2^attempt s) plus 0 to 0.5 s; `jitter` is in [0, 1)."""
-    return float(min(BACKOFF_CAP_SECONDS, 2.0 ** min(attempt, 10)) + BACKOFF_JITTER_SECONDS * jitter)
+def backoff_seconds(attempt: int, jitter: float, first: float = 1.0) -> float:
+    """Give the wait before the next attempt: min(30 s, first * 2^attempt) plus 0 to 0.5 s; `jitter` is in [0, 1)."""
+    return float(min(BACKOFF_CAP_SECONDS, first * 2.0 ** min(attempt, 10)) + BACKOFF_JITTER_SECONDS * jitter)

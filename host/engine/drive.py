@@ -189,10 +189,12 @@ class _Driver:
         call = step.state.proposal
         lost = None if call is None else call.under_way()
         step.close_attempt("cut_off", CUT_OFF)
-        if step.state.control.control is Control.OBSERVING and tool.verify is not None:
-            if exhausted:
+        if (
+            step.state.control.control is Control.OBSERVING
+        ):  # the answer is recorded, and what is left is to read it back
+            if exhausted or tool.read_back is None:
                 return review(step, "unknown_effect", "unverified_effect")
-            step.open_attempt("verification", tool.verify.tool, new_jti())
+            step.open_attempt("verification", tool.read_back.tool, new_jti())
         elif tool.writes:
             if exhausted or (lost is not None and lost.purpose == "call"):
                 step.settle_call(Execution.UNKNOWN, error=CUT_OFF)
@@ -228,7 +230,10 @@ class _Driver:
         step = self._step()
         match outcome:
             case Success(result):
-                return await self._perform_after(step) if answered(step, tool, result) else None
+                wait = answered(step, tool, result)
+                in_hand = step.state.proposal
+                asks = in_hand is not None and in_hand.under_way() is not None
+                return await self._perform_after(step) if asks else wait
             case Rejected(error):
                 again = error.category in {Category.TRANSIENT, Category.UNKNOWN_EFFECT}
                 allowed = await self._retry_allowed(asked=again)

@@ -30,36 +30,38 @@ EXPIRED = internal("expired", Category.AUTHORIZATION, "nobody approved it in tim
 CUT_OFF = internal("cut_off", Category.TRANSIENT, "this host died while the request was under way")
 
 
-def answered(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
-    """Record a well-formed answer to the call. True: the engine has to read it back, or to look again."""
+def answered(step: Step, tool: Tool, result: Mapping[str, Any]) -> Wait | None:
+    """Record a well-formed answer to the call, and open the read-back or the look that it asks for now."""
     step.close_attempt("success")
     if _of_another(step, tool, result) and (not tool.writes or tool.succeeded(result)):
         _foreign_answer(step, tool, result)
-        return False
+        return None
     if tool.succeeded(result):
         return _succeeded(step, tool, result)
     if tool.pending(result) or tool.doubtful(result):
         step.settle_call(Execution.UNKNOWN if tool.doubtful(result) else Execution.RUNNING, stamps=("returned",))
         step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
-        return True
+        return None
     not_success = internal("not_success", Category.BUSINESS, "the answer does not meet the contract's success")
     _refused_write(step, not_success)
-    return False
+    return None
 
 
-def _succeeded(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
-    evidence = _evidence(result)
+def _succeeded(step: Step, tool: Tool, result: Mapping[str, Any]) -> Wait | None:
+    evidence, read_back = _evidence(result), tool.read_back
     if tool.writes:
-        step.close_effect("succeeded", external_id=str(result[tool.external_id]))
-    if tool.verify is not None:
+        step.close_effect("succeeded", external_id=str(result[tool.external_id]), verified=read_back is None)
+    if read_back is not None:
         step.settle_call(Execution.SUCCEEDED, result=result, stamps=("returned",))
         step.go(ANSWERED, "answered", evidence)
-        step.open_attempt("verification", tool.verify.tool, new_jti())
-        return True
+        if read_back.delay_seconds > 0:
+            return Wait("verification", read_back.delay_seconds)
+        step.open_attempt("verification", read_back.tool, new_jti())
+        return None
     step.settle_call(Execution.VERIFIED, result=result, stamps=("returned", "verified", "delivered"))
     step.go(ANSWERED, "answered", evidence)
     conclude(step, tool, Seen(tool.name, result, None))
-    return False
+    return None
 
 
 def _of_another(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:

@@ -1,5 +1,6 @@
 """Is it true? Read the effect back and compare it with what was asked for and what was answered.
 
+When it is looked for, and how often, is the contract's own: an effect may be seen later than it was answered.
 A read that finds another order, line or amount is a wrong effect; one that cannot be made leaves it unverified.
 """
 
@@ -34,10 +35,10 @@ def record_of(read: Tool, result: Mapping[str, Any]) -> Mapping[str, Any] | None
 
 def differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict[str, Any]:
     """Name each field in which request, answer and read do not agree; empty means verified."""
-    if tool.verify is None:
+    if tool.read_back is None:
         return {}
     answer = call.result if call.result is not None else {}
-    names = dict.fromkeys((tool.external_id, *tool.verify.matches))
+    names = dict.fromkeys((tool.external_id, *tool.read_back.matches))
     return {
         name: {"asked": call.arguments.get(name), "answered": answer.get(name), "read": record.get(name)}
         for name in names
@@ -73,13 +74,13 @@ def verified(parts: Parts, step: Step, tool: Tool, read: Tool, outcome: Outcome)
             step.close_attempt("success")
             record = record_of(read, result)
             if record is None or tool.pending(record):
-                return _again(parts, step, internal("not_visible", Category.TRANSIENT, "not visible yet"))
+                return _again(parts, step, tool, internal("not_visible", Category.TRANSIENT, "not visible yet"))
             if not tool.succeeded(record):  # withdrawn, refused or in doubt since it was answered
                 return review(step, "unknown_effect", "unverified_effect")
             return judge(step, tool, call, record)
         case Rejected(error) | Unknown(error):
             step.close_attempt(error.outcome, error)
-            return _again(parts, step, error)
+            return _again(parts, step, tool, error)
 
 
 def judge(step: Step, tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> Wait | None:
@@ -95,14 +96,16 @@ def judge(step: Step, tool: Tool, call: CallRecord, record: Mapping[str, Any]) -
     return None
 
 
-def _again(parts: Parts, step: Step, error: CallError) -> Wait | None:
+def _again(parts: Parts, step: Step, tool: Tool, error: CallError) -> Wait | None:
     """Wait for another read-back within its own bound; beyond it the effect stays unverified."""
-    call, limits = step.state.proposal, step.workflow.limits
+    call, limits, own = step.state.proposal, step.workflow.limits, tool.read_back
+    if own is None:
+        raise AssertionError("only a contract with a read-back is read back")
     reads = 0 if call is None else call.engine_reads("verification")
     if error.outcome in NOT_COUNTED:
         step.recovered()
-    if reads >= limits.engine_reads_per_call or step.state.control.recoveries > limits.recoveries:
+    if reads >= min(own.looks, limits.engine_reads_per_call) or step.state.control.recoveries > limits.recoveries:
         review(step, "unknown_effect", "unverified_effect")
         return None
     tries = 0 if call is None else sum(attempt.purpose == "verification" for attempt in call.attempts)
-    return Wait("verification", backoff_seconds(tries - 1, parts.jitter.random()))
+    return Wait("verification", backoff_seconds(tries - 1, parts.jitter.random(), own.poll_seconds))

@@ -14,6 +14,7 @@ from shared_contracts.contract import (
     ExecutesAt,
     ReadBack,
     Risk,
+    Verification,
     blanks,
     offerable,
 )
@@ -58,6 +59,25 @@ def test_a_read_needs_less_but_what_it_needs_it_needs_filled(tool, name):
     assert offerable(replace(tool, **{name: BLANKS[name]})) is (name not in NEEDED_BY_READS)
 
 
+@EVERY_WRITE
+def test_a_write_may_be_believed_by_its_answer_but_not_without_asking_anything(tool):
+    assert offerable(replace(tool, verification=Verification.RESPONSE, verify=None))
+    assert blanks(replace(tool, verification=Verification.NONE)) == ("verification",)
+
+
+@EVERY_TOOL
+def test_only_a_contract_that_asks_for_a_read_back_has_one(tool):
+    for verification in Verification:
+        asked = replace(tool, verification=verification).read_back
+        assert asked == (tool.verify if verification is Verification.READ_BACK else None)
+
+
+def test_what_nothing_is_asked_of_succeeds_with_any_answer_and_anything_else_by_its_predicate():
+    shipped = replace(TOOLS["get_order"], success_when=Equals("status", "shipped"))
+    assert not shipped.succeeded({"status": "cancelled"})
+    assert replace(shipped, verification=Verification.NONE).succeeded({"status": "cancelled"})
+
+
 @EVERY_TOOL
 @pytest.mark.parametrize("place", [ExecutesAt.LOCAL, ExecutesAt.PROVIDER])
 def test_a_tool_that_runs_elsewhere_is_registered_and_offered_to_nobody(tool, place):
@@ -70,10 +90,10 @@ def test_a_tool_that_runs_elsewhere_is_registered_and_offered_to_nobody(tool, pl
 @EVERY_WRITE
 def test_a_write_names_a_look_up_a_read_back_and_refusals_that_exist(tool):
     assert TOOLS[tool.reconcile_with].looks_up
-    assert tool.verify is not None
-    assert not TOOLS[tool.verify.tool].writes
+    assert tool.read_back is not None
+    assert not TOOLS[tool.read_back.tool].writes
     assert tool.external_id in tool.output_schema["properties"]
-    assert set(tool.verify.matches) <= set(tool.output_schema["properties"])
+    assert set(tool.read_back.matches) <= set(tool.output_schema["properties"])
     assert set(tool.forbidden_when) <= set(ERRORS)
     assert set(tool.after) <= set(TOOLS) - {tool.name}
 
@@ -178,7 +198,7 @@ def test_an_error_on_the_wire_says_its_class_and_whether_anything_may_have_happe
 
 
 def test_a_row_is_plain_data_of_the_few_kinds_that_print():
-    kinds = (str, int, bool, tuple, type(None), type, Risk, ExecutesAt, Ambiguous, Equals, ReadBack)
+    kinds = (str, int, bool, tuple, type(None), type, Risk, ExecutesAt, Ambiguous, Equals, ReadBack, Verification)
     for tool in TOOLS.values():
         assert all(isinstance(getattr(tool, field.name), kinds) for field in fields(tool))
         assert json.dumps(tool.input_schema)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from host.workflows.returns import TOOLS as TOOLS_OF_STATES
-from shared_contracts.contract import Ambiguous, Equals, ExecutesAt, ReadBack, Risk, Scope, Tool
+from shared_contracts.contract import Ambiguous, Equals, ExecutesAt, ReadBack, Risk, Scope, Tool, Verification
 from shared_contracts.form import ToolForm, form
 from shared_contracts.form_checks import SECTIONS, checklist, lint
 from shared_contracts.form_yaml import FormError, dump_form, dump_forms, load_form, load_forms
@@ -159,6 +159,7 @@ BLANKED_SECTIONS: dict[str, tuple[Any, str]] = {
     "evidence": ((), "how the output is verified"),
     "compensate_with": ("", "compensation"),
     "compensate_within_hours": (0, "compensation"),
+    "verify": (None, "how the output is verified"),
     "audit_items": ((), "what is recorded"),
 }
 
@@ -176,7 +177,8 @@ CHANGES: dict[str, Any] = {
     "side_effect": "other", "idempotency_key": "request_id", "idempotency_retention_days": 7,
     "reconcile_with": "find_notice", "ambiguous_failure": Ambiguous.RECONCILE_THEN_STOP,
     "success_when": Equals("status", "done"), "pending_values": ("queued",), "doubtful_values": ("unknown",),
-    "verify": None, "compensate_with": "other", "compensate_within_hours": 48, "approval_required_when": "never",
+    "verify": None, "verification": Verification.NONE,
+    "compensate_with": "other", "compensate_within_hours": 48, "approval_required_when": "never",
     "forbidden_when": ("label_used",), "executes_at": ExecutesAt.LOCAL, "audit_items": ("jti",),
     "arguments": TOOLS["get_return"].arguments, "result": TOOLS["get_order"].result, "name": "other",
     "external_id": "evidence_ref", "resource_argument": "lines", "looks_up": True,
@@ -231,3 +233,13 @@ def test_a_read_back_and_an_answer_are_told_apart():
     assert form(TOOLS["create_return"]).verification == "read_back"
     assert form(TOOLS["get_order"]).verification == "response"
     assert isinstance(TOOLS["create_return"].verify, ReadBack)
+
+
+@pytest.mark.parametrize(("name", "value"), [("delay_seconds", 2.5), ("poll_seconds", 5.0), ("looks", 2)])
+def test_when_and_how_often_an_effect_is_looked_for_stands_in_the_form(name, value):
+    tool = TOOLS["create_return"]
+    assert tool.verify is not None
+    changed = form(replace(tool, verify=replace(tool.verify, **{name: value})))
+    assert changed.read_back is not None
+    assert getattr(changed.read_back, name) == value
+    assert load_form(dump_form(changed)) == changed
