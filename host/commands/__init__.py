@@ -1,1 +1,1 @@
-"""The command line's commands, one file per group. Each imports what it needs when it runs, so that help is quick."""
+"""What the commands do. What is typed, their options and their help, is in `host.cli` under the same names."""

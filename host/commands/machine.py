@@ -1,84 +1,61 @@
-"""The commands for one machine's stack: `up`, `down`, `status`, `doctor`, `empty`, and `secrets` for several."""
+"""`up`, `down`, `status`, `empty`, and `secrets` for several machines."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from host.commands.options import Json
-
-
-def up() -> None:
-    """Bring the whole stack of this machine up in the background: database, tool server, worker.
-
-    What already runs is adopted; what is outdated is restarted. `kessai down` stops it.
-    """
-    from host import settings
-    from host.commands import stack
-    from host.commands.launch import launch
-
-    launch(stack.up(settings.load()))
+from host.commands.output import add, console, say, table, write_json
+from host.commands.place import choice
+from host.settings import Settings, home_root
+from host.stack import removal
+from host.stack import stack as life
+from host.stack.secrets import COMPOSE_ISSUER, rotate_secrets, write_secrets
+from host.stack.status import status as look
+from host.views import PartView, StackView
+from shared_contracts.base import dump
 
 
-def down() -> None:
-    """Stop everything of this machine's stack; calls in hand are finished first."""
-    from host import settings
-    from host.commands import stack
-    from host.commands.launch import launch
-
-    launch(stack.down(settings.load()))
+async def up(settings: Settings) -> None:
+    """Bring everything up, then show it."""
+    await life.up(home_root(settings), choice(settings))
+    await status(settings, as_json=False)
 
 
-def status(as_json: Json = False) -> None:
-    """Show what runs on this machine, in which mode and why. Nothing is started."""
-    from host import settings
-    from host.commands import stack
-    from host.commands.launch import launch
-
-    launch(stack.status(settings.load(), as_json=as_json))
+async def down(settings: Settings) -> None:
+    """Stop everything."""
+    say("stopped" if await life.down(home_root(settings)) else "nothing ran")
 
 
-def doctor(as_json: Json = False) -> None:
-    """Check settings, keys, clocks, versions and rights, one line each with the mend. Nothing is changed.
-
-    Exit codes: 0 all is well, 15 something is not.
-    """
-    from host.commands import checks
-    from host.commands.launch import launch
-
-    sys.exit(launch(checks.doctor(as_json=as_json)))
+async def empty(settings: Settings) -> None:
+    """Remove the home's content."""
+    root = home_root(settings)
+    say(f"emptied {root}" if await removal.empty_home(root) else f"there was nothing in {root}")
 
 
-def empty(
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-) -> None:
-    """Stop this machine's stack and remove all its data: database, keys, mail. Only a home of ours is touched."""
-    from host import settings
-    from host.commands import stack
-    from host.commands.launch import launch
+async def status(settings: Settings, *, as_json: bool) -> None:
+    """Show what runs."""
+    found = await look(home_root(settings))
+    parts = tuple(
+        PartView(name=part.name, state=part.state.value, pid=part.pid, port=part.port, log=str(part.log))
+        for part in found.parts
+    )
+    view = StackView(home=str(found.home), mode=found.mode.value, why=found.why, parts=parts)
+    if as_json:
+        write_json(dump(view))
+        return
+    to = console()
+    to.print(f"{view.mode}: {view.why}", soft_wrap=True)
+    made = table("part", "state", "pid", "port", "log")
+    for part in view.parts:
+        add(made, part.name.replace("_", " "), part.state.replace("_", " "), part.pid, part.port, part.log)
+    if parts:
+        to.print(made)
 
-    read = settings.load()
-    if not yes:
-        typer.confirm(f"Remove everything in {settings.home_root(read)}?", abort=True)
-    launch(stack.empty(read))
 
-
-def secrets(
-    directory: Annotated[Path, typer.Argument(help="A directory of our own; made where there is none.")],
-    issuer: Annotated[str | None, typer.Option("--issuer", help="The name under which the worker signs.")] = None,
-    rotate: Annotated[
-        bool, typer.Option("--rotate", help="Make a new signing key; the old one is trusted on.")
-    ] = False,
-) -> None:
-    """Make the passwords and keys of programs that are started one by one, such as those of compose.yaml.
-
-    \b
-    kessai secrets secrets
-    kessai secrets secrets --rotate
-    """
-    from host.commands import stack
-
-    stack.secrets(directory, issuer, rotate=rotate)
+def secrets(directory: Path, issuer: str | None, *, rotate: bool) -> None:
+    """Make what is missing, or a new key."""
+    if rotate:
+        say(f"new signing key {rotate_secrets(directory)}; restart the worker to sign with it")
+        return
+    made = write_secrets(directory, COMPOSE_ISSUER if issuer is None else issuer)
+    say(f"made {len(made)} files in {directory}" if made else f"{directory} has everything already")

@@ -1,62 +1,164 @@
-"""`kessai token`: tokens for outside MCP hosts, each written into the host's record before it exists."""
+"""`token issue`: decide what the token is good for, register it, then mint it; and `token list`.
+
+Invariant: nothing is granted that the principal does not hold, a write only by name on one order under one key, and
+no token exists that was not registered first.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import getpass
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
-import typer
+from pydantic import ValidationError
 
-from host.commands.options import Json, Most
+from host.commands import sheets
+from host.commands.exits import CommandError, Exit
+from host.commands.output import console, say, write_json
+from host.commands.place import reading, working
+from host.database import database
+from host.domain.principals import Principal
+from host.engine.parts import new_id, new_jti
+from host.settings import Settings, home_root, links
+from host.stack.assembly import TOOL_SERVER
+from host.stack.keys import read_signing_key
+from host.stack.status import PartState, status
+from host.store import external
+from host.tool_client.mint import ExternalGrant, Minter, SigningKey
+from host.views import ExternalTask, TokenList
+from shared_contracts.base import dump
+from shared_contracts.contract import FROM_TOKEN
+from shared_contracts.task_token import CallDetails
+from shared_contracts.tools import TOOLS
 
-MINUTES_MAX = 15
-
-
-def issue(
-    customer: Annotated[str, typer.Option("--customer", metavar="ID", help="Whose orders the token is good for.")],
-    principal: Annotated[
-        str | None, typer.Option("--principal", metavar="NAME", help="On whose behalf; see the authorization set.")
-    ] = None,
-    scope: Annotated[
-        list[str] | None,
-        typer.Option("--scope", metavar="SCOPE", help="Only these, such as orders:read; default: every read held."),
-    ] = None,
-    resource: Annotated[str | None, typer.Option("--resource", metavar="ORDER", help="Only this order.")] = None,
-    allow_write: Annotated[
-        str | None, typer.Option("--allow-write", metavar="TOOL", help="Only this write; needs --resource.")
-    ] = None,
-    minutes: Annotated[
-        int, typer.Option("--minutes", min=1, max=MINUTES_MAX, help="How long it is good.")
-    ] = MINUTES_MAX,
-    issued_by: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="Who issues it; default: the user who runs this.")
-    ] = None,
-) -> None:
-    """Issue a token for an outside MCP host. Standard output gets the token and nothing else.
-
-    It reads by default. A write needs its name and one order, and carries one idempotency key. What is done with it
-    stands in the tool server's log under the token's id, which the host's record holds first.
-
-    \b
-    TOKEN=$(kessai token issue --customer C-2001)
-    kessai token issue --customer C-2001 --allow-write create_return --resource A-1001
-    """
-    from host import settings
-    from host.commands import issuing
-    from host.commands.launch import launch
-
-    scopes = None if scope is None else frozenset(scope)
-    wanted = issuing.Wanted(customer, principal, scopes, resource, allow_write, minutes, issued_by)
-    launch(issuing.issue(settings.load(), wanted))
+READ = ":read"
 
 
-def list_tokens(most: Most = 50, as_json: Json = False) -> None:
-    """List what tokens were issued for, the newest first: to whom, by whom, for which customer, until when.
+@dataclass(frozen=True, slots=True)
+class TokenRequest:
+    """What was asked for; None was left to us."""
 
-    \b
-    kessai token list --json | jq '.tokens[] | select(.tool)'
-    """
-    from host import settings
-    from host.commands import pages
-    from host.commands.launch import launch
+    customer: str
+    principal: str | None
+    scopes: frozenset[str] | None
+    resource: str | None
+    allow_write: str | None
+    minutes: int
+    issued_by: str | None
 
-    launch(pages.tokens(settings.load(), most, as_json=as_json))
+
+async def issue(settings: Settings, wanted: TokenRequest) -> None:
+    """Issue it on standard output."""
+    await _refuse_without_server(settings)
+    async with working(settings) as place:
+        from host.wiring import read_authorization
+
+        principals = read_authorization(settings.authz_file).by_name()
+        principal = principals.get(settings.principal if wanted.principal is None else wanted.principal)
+        if principal is None:
+            raise _refused("there is no such principal", f"The principals are: {', '.join(sorted(principals))}.")
+        grant = _grant(wanted, principal, new_id())
+        _check(grant)
+        key = SigningKey.from_jwk(read_signing_key(place.links.signing_key_file))
+        async with database(place.links.dsn, 1) as pool, pool.connection() as connection:
+            await external.register(connection, _task(grant, wanted))
+        token = Minter(key, place.links.issuer, place.links.audience).external(grant)
+    sys.stdout.write(token + "\n")
+    scopes = " ".join(sorted(grant.scopes))
+    say(f"task {grant.task_id}, token id {grant.jti}, {wanted.minutes} minutes, {scopes}, for {place.links.audience}")
+
+
+async def _refuse_without_server(settings: Settings) -> None:
+    """A stack that was brought up for this command alone would be gone before its token is used."""
+    if links(settings) is not None:
+        return
+    parts = (await status(home_root(settings))).parts
+    if not any(part.name == TOOL_SERVER and part.state is PartState.RUNNING for part in parts):
+        raise CommandError(Exit.NOT_READY, "no tool server runs that would take the token", "Start it: kessai up")
+
+
+def _refused(what: str, mend: str) -> CommandError:
+    return CommandError(Exit.BAD_INPUT, what, mend)
+
+
+def _grant(wanted: TokenRequest, principal: Principal, task_id: UUID) -> ExternalGrant:
+    tool = wanted.allow_write
+    scopes = _read_scopes(wanted, principal) if tool is None else _write_scope(wanted, principal, tool)
+    return ExternalGrant(
+        jti=new_jti(),
+        task_id=str(task_id),
+        tenant_id=principal.tenant_id,
+        subject=principal.name,
+        customer=wanted.customer,
+        scopes=scopes,
+        tool=tool,
+        resource=wanted.resource,
+        idempotency_key=None if tool is None else f"external:{task_id}:{tool}",
+        seconds=60 * wanted.minutes,
+    )
+
+
+def _check(grant: ExternalGrant) -> None:
+    """Hold the words of the command line against the token's own types, before anything is written."""
+    try:
+        CallDetails(type="kessai_call", tool=grant.tool, resource=grant.resource, customer=grant.customer)
+    except ValidationError as error:
+        named = ", ".join(str(problem["loc"][0]) for problem in error.errors())
+        raise _refused(f"--{named} is no identifier", "Letters, digits, and . _ - are allowed, at most 80.") from error
+
+
+def _read_scopes(wanted: TokenRequest, principal: Principal) -> frozenset[str]:
+    held = frozenset(scope.value for scope in principal.scopes if scope.value.endswith(READ))
+    scopes = held if wanted.scopes is None else wanted.scopes
+    if beyond := scopes - held:
+        named = ", ".join(sorted(beyond))
+        mend = f"It may read: {' '.join(sorted(held))}. A write is allowed by its name: --allow-write TOOL."
+        raise _refused(f"{named} is no read of {principal.name}", mend)
+    if not scopes:
+        raise _refused(f"{principal.name} may read nothing", "Name another principal.")
+    return scopes
+
+
+def _write_scope(wanted: TokenRequest, principal: Principal, name: str) -> frozenset[str]:
+    tool = TOOLS.get(name)
+    if tool is None or not tool.writes or tool.idempotency_key != FROM_TOKEN:
+        writes = ", ".join(one.name for one in TOOLS.values() if one.writes)
+        raise _refused(f"{name!r} is no write", f"The writes are: {writes}.")
+    if wanted.resource is None:
+        raise _refused("a write needs one order", "Name it with --resource.")
+    if wanted.scopes is not None:
+        raise _refused("a token for a write has that write's scope alone", "Leave --scope out.")
+    if name not in principal.tools or tool.scope not in principal.scopes:
+        raise _refused(f"{principal.name} may not call {name}", "Name another principal.")
+    return frozenset({tool.scope.value})
+
+
+def _operator() -> str:
+    """Name who runs the command; in a container a user may have a number and no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}"
+
+
+def _task(grant: ExternalGrant, wanted: TokenRequest) -> dict[str, Any]:
+    return {
+        "jti": grant.jti, "task_id": grant.task_id, "tenant_id": grant.tenant_id, "principal": grant.subject,
+        "customer": grant.customer, "scopes": sorted(grant.scopes), "tool": grant.tool, "resource": grant.resource,
+        "idempotency_key": grant.idempotency_key, "seconds": grant.seconds,
+        "issued_by": _operator() if wanted.issued_by is None else wanted.issued_by,
+    }  # fmt: skip
+
+
+async def listed(settings: Settings, most: int, *, as_json: bool) -> None:
+    """List what tokens of outside hosts were issued for."""
+    async with reading(settings) as pool, pool.connection() as connection:
+        rows = await external.tasks(connection, most)
+    page = TokenList(tokens=tuple(ExternalTask(**{**row, "scopes": tuple(row["scopes"])}) for row in rows))
+    if as_json:
+        write_json(dump(page))
+    else:
+        sheets.tokens(console(), page)

@@ -26,7 +26,7 @@ from host.stack.processes import Program, environment, python_module
 
 LOADED = (
     "host.cli",
-    "host.commands.serving",
+    "host.commands.worker",
     "host.wiring",
     "host.engine.worker",
     "tool_server.cli",

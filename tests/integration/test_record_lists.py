@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from host.commands.pages import _entry, _listed
+from host.commands.records import _entry, _listed
 from host.engine.drive import drive
 from host.engine.parts import Parts
 from host.store import record as store

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from host.cli.options import flowing
 from host.commands.ending import find_mail
 from host.commands.exits import MEANINGS, Exit, exit_of, table
 from host.commands.follow import line, rests
-from host.commands.options import flowing
 from host.commands.output import plain
 from host.store.record import Moment, Standing
 from host.workflows.returns import ENDS, S

@@ -37,7 +37,7 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Notice:
     kind: NoticeKind
     return_id: str
     corrects: str | None
@@ -47,10 +47,10 @@ def handlers(post: Post) -> dict[str, Handler]:
     """Give the family's handlers, which send by `post`."""
 
     async def send_return_notice(pool: Pool, call: Call) -> Answer:
-        return await _send(pool, post, call, _Wanted(NoticeKind.RETURN, call.arguments["return_id"], None))
+        return await _send(pool, post, call, _Notice(NoticeKind.RETURN, call.arguments["return_id"], None))
 
     async def send_correction_notice(pool: Pool, call: Call) -> Answer:
-        corrected = _Wanted(NoticeKind.CORRECTION, call.arguments["return_id"], call.arguments["corrects"])
+        corrected = _Notice(NoticeKind.CORRECTION, call.arguments["return_id"], call.arguments["corrects"])
         return await _send(pool, post, call, corrected)
 
     async def find_notice(pool: Pool, call: Call) -> Answer:
@@ -63,7 +63,7 @@ def handlers(post: Post) -> dict[str, Handler]:
     }
 
 
-async def _send(pool: Pool, post: Post, call: Call, wanted: _Wanted) -> Answer:
+async def _send(pool: Pool, post: Post, call: Call, wanted: _Notice) -> Answer:
     tenant, key = _tenant_and_key(call)
     async with store.holding(pool, tenant, key, wait=True) as connection:
         assert connection is not None, "waiting either gets the lock or raises"  # noqa: S101 — no input can cause it
@@ -77,7 +77,7 @@ async def _send(pool: Pool, post: Post, call: Call, wanted: _Wanted) -> Answer:
 
 
 async def _compose(
-    connection: Connection, post: Post, call: Call, wanted: _Wanted
+    connection: Connection, post: Post, call: Call, wanted: _Notice
 ) -> tuple[dict[str, Any], bytes] | str:
     """Give the outbox row and the finished mail, or the code of the refusal."""
     material = await store.material(connection, call, wanted.return_id, wanted.corrects)

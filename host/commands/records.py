@@ -1,4 +1,4 @@
-"""What the reading commands do: read, assemble, write."""
+"""`show`, `list`, `explain`, `ledger`: read, assemble, write. They need no tool server."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from host.domain.workflow import states
 from host.explain import explain
 from host.record import handover_reason, status
 from host.settings import Settings
-from host.store import external
 from host.store import record as store
-from host.views import ExternalTask, Ledger, LedgerEntry, ListedEffect, ListedWorkflow, TokenList, WorkflowList
+from host.views import Ledger, LedgerEntry, ListedEffect, ListedWorkflow, WorkflowList
 from host.workflows.catalogue import BY_RELEASE, CURRENT
 from shared_contracts.base import dump
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Selection:
     """Which workflows a list is to have."""
 
     state: str | None
@@ -44,7 +43,7 @@ async def show(settings: Settings, name: str, *, as_json: bool) -> None:
         sheets.record(console(), record, row)
 
 
-async def listed(settings: Settings, wanted: Wanted, *, as_json: bool) -> None:
+async def listed(settings: Settings, wanted: Selection, *, as_json: bool) -> None:
     """Read one page of workflows."""
     _check(wanted)
     async with reading(settings) as pool, pool.connection() as connection:
@@ -61,7 +60,7 @@ async def listed(settings: Settings, wanted: Wanted, *, as_json: bool) -> None:
         sheets.workflows(console(), page)
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: Selection) -> None:
     known = sorted({state for workflow in CURRENT.values() for state in states(workflow)})
     if wanted.state is not None and wanted.state not in known:
         raise CommandError(
@@ -107,17 +106,6 @@ async def ledger(settings: Settings, name: str | None, most: int, *, as_json: bo
         write_json(dump(page))
     else:
         sheets.ledger(console(), page)
-
-
-async def tokens(settings: Settings, most: int, *, as_json: bool) -> None:
-    """List what tokens of outside hosts were issued for."""
-    async with reading(settings) as pool, pool.connection() as connection:
-        rows = await external.tasks(connection, most)
-    page = TokenList(tokens=tuple(ExternalTask(**{**row, "scopes": tuple(row["scopes"])}) for row in rows))
-    if as_json:
-        write_json(dump(page))
-    else:
-        sheets.tokens(console(), page)
 
 
 def _entry(row: dict[str, Any]) -> LedgerEntry:

@@ -1,4 +1,4 @@
-"""Registration forms and the state sheet, generated from the one source of each."""
+"""`tools` and `states`: registration forms and the state sheet, generated from the one source of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that work: `run`, and the parts for several machines, `worker` and `migrate`."""
+"""`kessai run`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from host.cli.launch import launch
+from host.cli.options import Json
 from host.commands.exits import table
-from host.commands.options import Json
 
 RUN_HELP = f"""Run one case until it ends or waits for a person, with a live timeline read from its record.
 
@@ -47,7 +48,6 @@ def run(
     """Run one case; what `--help` says of it is below."""
     from host import settings
     from host.commands import run as running
-    from host.commands.launch import launch
 
     read = settings.load()
     asked = running.prepare(case, read.principal if principal is None else principal, as_of)
@@ -55,39 +55,3 @@ def run(
 
 
 run.__doc__ = RUN_HELP  # it holds the table of exit codes
-
-
-def worker(
-    concurrency: Annotated[
-        int | None, typer.Option("--concurrency", min=1, max=256, help="Workflows at the same time; default 1.")
-    ] = None,
-) -> None:
-    """Take wake-ups off the queue and drive workflows until SIGTERM, which finishes the calls in hand.
-
-    Start as many as you like, on as many machines: a workflow has one driver at a time, and what a killed worker had
-    in hand goes on with another. Needs KESSAI_DSN, KESSAI_SERVER_URL, KESSAI_ISSUER and KESSAI_SIGNING_KEY_FILE;
-    without them it works on this machine's own stack.
-
-    \b
-    kessai worker --concurrency 8
-    """
-    from host import settings
-    from host.commands import serving
-    from host.commands.launch import launch
-
-    read = settings.load()
-    chosen = read if concurrency is None else read.model_copy(update={"concurrency": concurrency})
-    launch(serving.worker(chosen))
-
-
-def migrate(as_json: Json = False) -> None:
-    """Bring the host's database to this program's schema and its roles to their rights; may be run at any time.
-
-    Needs KESSAI_MIGRATE_DSN, the owner's; KESSAI_ROLE_PASSWORDS names a directory with one file per role. Without them
-    it prepares this machine's own stack.
-    """
-    from host import settings
-    from host.commands import serving
-    from host.commands.launch import launch
-
-    launch(serving.migrate(settings.load(), as_json=as_json))

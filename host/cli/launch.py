@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -14,6 +13,8 @@ T = TypeVar("T")
 
 def launch(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end. Several tasks' errors are told as the first of them."""
+    import asyncio  # here, so that help is quick
+
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(work)

@@ -1,4 +1,4 @@
-"""The commands that print what the tables of this program say: `tools` and `states`. They need no database."""
+"""`kessai tools` and `states`: what the tables of this program say, without a database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from host.commands.options import Json
+from host.cli.options import Json
 
 
 def tools(
@@ -21,9 +21,9 @@ def tools(
     kessai tools create_return
     kessai tools --yaml > tools.yaml
     """
-    from host.commands import forms
+    from host.commands import tables
 
-    forms.tools(name, as_yaml=as_yaml, as_json=as_json)
+    tables.tools(name, as_yaml=as_yaml, as_json=as_json)
 
 
 def states(as_json: Json = False) -> None:
@@ -32,6 +32,6 @@ def states(as_json: Json = False) -> None:
     \b
     kessai states --json | jq '.kinds[].states[] | select(.terminal)'
     """
-    from host.commands import forms
+    from host.commands import tables
 
-    forms.states(as_json=as_json)
+    tables.states(as_json=as_json)

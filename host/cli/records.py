@@ -1,4 +1,4 @@
-"""The commands that read: `show`, `list`, `explain`, `ledger`. They change nothing and need no tool server."""
+"""`kessai show`, `list`, `explain` and `ledger`, which change nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from uuid import UUID
 
 import typer
 
-from host.commands.options import Json, Most, Name
+from host.cli.launch import launch
+from host.cli.options import Json, Most, Name
 
 
 def show(name: Name, as_json: Json = False) -> None:
@@ -18,10 +19,9 @@ def show(name: Name, as_json: Json = False) -> None:
     kessai show 0198c2f4-… --json | jq .checkpoints
     """
     from host import settings
-    from host.commands import pages
-    from host.commands.launch import launch
+    from host.commands import records
 
-    launch(pages.show(settings.load(), name, as_json=as_json))
+    launch(records.show(settings.load(), name, as_json=as_json))
 
 
 def list_workflows(
@@ -42,10 +42,9 @@ def list_workflows(
     kessai list --exceptions
     """
     from host import settings
-    from host.commands import pages
-    from host.commands.launch import launch
+    from host.commands import records
 
-    launch(pages.listed(settings.load(), pages.Wanted(state, exceptions, before, most), as_json=as_json))
+    launch(records.listed(settings.load(), records.Selection(state, exceptions, before, most), as_json=as_json))
 
 
 def explain(
@@ -62,10 +61,9 @@ def explain(
     kessai explain R-2026-000017 --all
     """
     from host import settings
-    from host.commands import pages
-    from host.commands.launch import launch
+    from host.commands import records
 
-    launch(pages.explained(settings.load(), name, everything=everything, as_json=as_json))
+    launch(records.explained(settings.load(), name, everything=everything, as_json=as_json))
 
 
 def ledger(
@@ -81,7 +79,6 @@ def ledger(
     kessai ledger --json --limit 1000 > ledger.json
     """
     from host import settings
-    from host.commands import pages
-    from host.commands.launch import launch
+    from host.commands import records
 
-    launch(pages.ledger(settings.load(), name, most, as_json=as_json))
+    launch(records.ledger(settings.load(), name, most, as_json=as_json))

@@ -1,4 +1,5 @@
-"""`kessai`: the host's command line.
+"""`kessai`: the host's command line. What is typed is here, one file per group; what it does, under the same name in
+`host.commands`, is imported when it runs, so that help is quick.
 
 Invariant: whatever a user can mend ends in one clear message and an exit code of the table, never in a traceback.
 """
@@ -10,8 +11,8 @@ from collections.abc import Callable
 
 import typer
 
-from host.commands import look, machine, registry, tokens, work
-from host.commands.options import flowing
+from host.cli import machine, records, run, tables, tokens, worker
+from host.cli.options import flowing
 
 CASES, READING, MACHINE, PARTS = "Cases", "Reading", "This machine's stack", "Parts"
 
@@ -26,20 +27,20 @@ app = typer.Typer(
 )
 # name, panel, and the function whose docstring is the help text
 COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
-    ("run", CASES, work.run),
-    ("show", READING, look.show),
-    ("list", READING, look.list_workflows),
-    ("explain", READING, look.explain),
-    ("ledger", READING, look.ledger),
-    ("tools", READING, registry.tools),
-    ("states", READING, registry.states),
+    ("run", CASES, run.run),
+    ("show", READING, records.show),
+    ("list", READING, records.list_workflows),
+    ("explain", READING, records.explain),
+    ("ledger", READING, records.ledger),
+    ("tools", READING, tables.tools),
+    ("states", READING, tables.states),
     ("up", MACHINE, machine.up),
     ("down", MACHINE, machine.down),
     ("status", MACHINE, machine.status),
     ("doctor", MACHINE, machine.doctor),
     ("empty", MACHINE, machine.empty),
-    ("worker", PARTS, work.worker),
-    ("migrate", PARTS, work.migrate),
+    ("worker", PARTS, worker.worker),
+    ("migrate", PARTS, worker.migrate),
     ("secrets", PARTS, machine.secrets),
 )
 for name, panel, function in COMMANDS:
@@ -77,7 +78,3 @@ def _end(error: Exception) -> None:
     from host.commands.failures import tell
 
     sys.exit(tell(error))
-
-
-if __name__ == "__main__":
-    main()

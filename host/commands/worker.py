@@ -1,4 +1,4 @@
-"""What `worker` and `migrate` do."""
+"""`worker` and `migrate`."""
 
 from __future__ import annotations
 

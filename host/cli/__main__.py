@@ -1,0 +1,5 @@
+"""`python -m host.cli`."""
+
+from host.cli import main
+
+main()

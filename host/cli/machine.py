@@ -1,0 +1,80 @@
+"""`kessai up`, `down`, `status`, `doctor`, `empty`, and `secrets` for several machines."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from host.cli.launch import launch
+from host.cli.options import Json
+
+
+def up() -> None:
+    """Bring the whole stack of this machine up in the background: database, tool server, worker.
+
+    What already runs is adopted; what is outdated is restarted. `kessai down` stops it.
+    """
+    from host import settings
+    from host.commands import machine
+
+    launch(machine.up(settings.load()))
+
+
+def down() -> None:
+    """Stop everything of this machine's stack; calls in hand are finished first."""
+    from host import settings
+    from host.commands import machine
+
+    launch(machine.down(settings.load()))
+
+
+def status(as_json: Json = False) -> None:
+    """Show what runs on this machine, in which mode and why. Nothing is started."""
+    from host import settings
+    from host.commands import machine
+
+    launch(machine.status(settings.load(), as_json=as_json))
+
+
+def doctor(as_json: Json = False) -> None:
+    """Check settings, keys, clocks, versions and rights, one line each with the mend. Nothing is changed.
+
+    Exit codes: 0 all is well, 15 something is not.
+    """
+    from host.commands.doctor import doctor as check
+
+    sys.exit(launch(check(as_json=as_json)))
+
+
+def empty(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Stop this machine's stack and remove all its data: database, keys, mail. Only a home of ours is touched."""
+    from host import settings
+    from host.commands import machine
+
+    read = settings.load()
+    if not yes:
+        typer.confirm(f"Remove everything in {settings.home_root(read)}?", abort=True)
+    launch(machine.empty(read))
+
+
+def secrets(
+    directory: Annotated[Path, typer.Argument(help="A directory of our own; made where there is none.")],
+    issuer: Annotated[str | None, typer.Option("--issuer", help="The name under which the worker signs.")] = None,
+    rotate: Annotated[
+        bool, typer.Option("--rotate", help="Make a new signing key; the old one is trusted on.")
+    ] = False,
+) -> None:
+    """Make the passwords and keys of programs that are started one by one, such as those of compose.yaml.
+
+    \b
+    kessai secrets secrets
+    kessai secrets secrets --rotate
+    """
+    from host.commands import machine
+
+    machine.secrets(directory, issuer, rotate=rotate)
