@@ -19,6 +19,7 @@ from shared_contracts.digest import digest
 
 CONTRACT_META: Final = "dev.kessai/contract"  # in a listed tool's `_meta`: its version and schema digest
 FROM_TOKEN: Final = "token"  # the key travels in the token; no schema has it
+AUDIT_ITEMS: Final = ("sub", "arguments_sha256", "outcome", "duration_us", "version", "jti", "task_id", "at")
 
 
 class Scope(StrEnum):
@@ -122,7 +123,7 @@ class Tool:
     business_owner: str
     resource_argument: str = "order_id"
     proposed_arguments: tuple[str, ...] = ()  # every other argument is bound to the run's own resource
-    after: tuple[str, ...] = ()  # what must have been answered before; empty: the tool may come first
+    after: tuple[str, ...] = ()  # what must have been answered before it is proposed; empty: it may come first
     preconditions: tuple[str, ...] = ()  # what the server makes sure of before it acts
     side_effect: str = ""
     idempotency_key: str = ""
@@ -138,10 +139,10 @@ class Tool:
     verify: ReadBack | None = None
     compensate_with: str = ""
     compensate_within_hours: int = 0
-    approval_required_when: str = ""
+    approval_required_when: str = ""  # a condition that workflow kinds know by name; one that they don't always holds
     forbidden_when: tuple[str, ...] = ()
     executes_at: ExecutesAt = ExecutesAt.TOOL_SERVER
-    audit_items: tuple[str, ...] = ("subject", "arguments_sha256", "outcome", "duration", "version", "jti")
+    audit_items: tuple[str, ...] = AUDIT_ITEMS
 
     @property
     def writes(self) -> bool:

@@ -94,7 +94,7 @@ TOOLS: dict[str, Tool] = {
             success_when=Equals("status", "cancelled"), evidence=("return_id", "status", "evidence_ref"),
             external_id="return_id", verification=Verification.READ_BACK,
             verify=ReadBack("get_return", matches=("order_id", "return_id", "status")),
-            compensate_with="a new return of the same lines", compensate_within_hours=_DAY_HOURS,
+            compensate_with="create_return", compensate_within_hours=_DAY_HOURS,
             forbidden_when=("label_used",),
             owner="returns-platform", business_owner="returns-desk",
         ),

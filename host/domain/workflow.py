@@ -112,7 +112,7 @@ class Workflow:
     units: Callable[[Mapping[str, Any]], tuple[str, ...]]  # what two cases must not work on at once
     bindings: Callable[[Mapping[str, Any], tuple[Seen, ...]], Mapping[str, Any]]
     interpret: Callable[[Mapping[str, Any], Seen], Finding | None]
-    needs_approval: Callable[[str, tuple[Seen, ...], Mapping[str, Any]], bool]
+    needs_approval: Callable[[str, tuple[Seen, ...], Mapping[str, Any]], bool]  # by the contract's condition
     propose: Callable[[PlannerView], PlannerDecision]
     message: Callable[[str, str, Language, Mapping[str, str], tuple[Seen, ...]], str]
     owners: Mapping[str, str]  # who answers for a case in each state

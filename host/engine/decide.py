@@ -43,7 +43,7 @@ def offered(parts: Parts, workflow: Workflow, state: State) -> frozenset[str]:
     return effective_tools(
         principal.tools,
         frozenset(name for name, tool in complete.items() if tool.scope in principal.scopes),
-        frozenset(workflow.tools.get(state.task.state, ())),
+        frozenset(name for name in workflow.tools.get(state.task.state, ()) if _in_turn(parts, state, name)),
         frozenset(n for n, t in complete.items() if not (stops.reads_stopped or (t.writes and stops.updates_stopped))),
         parts.tools.available(),
     )
@@ -66,7 +66,7 @@ def _facts(parts: Parts, workflow: Workflow, state: State, proposed: Proposed, a
         updates_stopped=state.control.updates_stopped,
         reads_stopped=state.control.reads_stopped,
         in_catalogue=principal is not None and proposed.name in principal.tools,
-        in_state=proposed.name in workflow.tools.get(state.task.state, ()),
+        in_state=proposed.name in workflow.tools.get(state.task.state, ()) and _in_turn(parts, state, proposed.name),
         available=proposed.name in parts.tools.available(),
         same_tenant=principal is not None and principal.tenant_id == state.task.tenant_id,
         on_resource=tool is not None and proposed.arguments.get(tool.resource_argument) == state.task.resource,
@@ -78,9 +78,17 @@ def _facts(parts: Parts, workflow: Workflow, state: State, proposed: Proposed, a
             and active_ms < limits.active_seconds * 1000
         ),
         repeated=_repeats(state, proposed) >= limits.repeats,
-        needs_approval=workflow.needs_approval(proposed.name, state.evidence.seen(), state.task.case),
+        needs_approval=tool is not None
+        and workflow.needs_approval(tool.approval_required_when, state.evidence.seen(), state.task.case),
         approved=False,
     )
+
+
+def _in_turn(parts: Parts, state: State, name: str) -> bool:
+    """Tell whether all that the contract wants answered first was."""
+    tool = parts.registry.get(name)
+    answered = {one.tool for one in state.evidence.seen() if one.result is not None}
+    return tool is not None and answered.issuperset(tool.after)
 
 
 def _bound(tool: Tool, arguments: Mapping[str, Any], bindings: Mapping[str, Any]) -> bool:

@@ -206,10 +206,12 @@ def bindings(case: Mapping[str, Any], seen: tuple[Seen, ...]) -> dict[str, Any]:
     return bound if created is None else {**bound, "return_id": created["return_id"]}
 
 
-def needs_approval(tool: str, seen: tuple[Seen, ...], case: Mapping[str, Any]) -> bool:
-    """Ask the decision table again; with no facts at hand a person has to decide."""
-    if tool != "create_return":
+def needs_approval(condition: str, seen: tuple[Seen, ...], case: Mapping[str, Any]) -> bool:
+    """Tell whether a contract's condition holds: by the decision table, asked again; in doubt a person decides."""
+    if condition == "":
         return False
+    if condition != "amount_reaches_threshold":
+        return True
     answer = _result(seen, "check_return_policy")
     return answer is None or _ruling(case, parse(PolicyFacts, answer)).outcome is not Outcome.ELIGIBLE
 

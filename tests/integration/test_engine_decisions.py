@@ -12,6 +12,7 @@ from host.domain.workflow import Language
 from host.engine.drive import drive
 from host.workflows.returns import RETURNS
 from shared_contracts.returns import DECISION_TABLE
+from shared_contracts.tools import TOOLS
 from tests.support.engine import DESK, advance_clock, asynchronous, engine, rows, settle, take
 from tests.support.fake_tools import FakeTools, rejected, yen
 from tests.support.scripted_planner import ScriptedPlanner
@@ -310,3 +311,15 @@ async def test_a_principal_that_may_only_read_gets_as_far_as_reading():
         state = await drive(parts, await take(parts))
     assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "scope_missing")
     assert [r.tool.name for r in tools.requests] == READS
+
+
+@asynchronous
+async def test_a_tool_is_offered_to_nobody_before_all_that_its_contract_wants_answered_first():
+    tools, planner = FakeTools(), ScriptedPlanner()
+    async with engine(tools, planner) as plain:
+        later = replace(TOOLS["create_return"], after=("check_return_policy", "get_return_links"))
+        parts = replace(plain, registry={**TOOLS, "create_return": later})
+        state = await drive(parts, await take(parts))
+    assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "tool_not_in_state")
+    assert planner.shown == [("get_order",), ("check_return_policy",)]
+    assert tools.executed == []

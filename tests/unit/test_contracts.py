@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from host.domain.workflow import Seen
+from host.workflows.returns import RETURNS
 from shared_contracts.contract import (
     Ambiguous,
     ContractSuite,
@@ -20,6 +22,8 @@ from shared_contracts.contract import (
 )
 from shared_contracts.errors import ERRORS, error_body
 from shared_contracts.tools import TOOLS
+from tests.support.fake_tools import FakeTools
+from tests.unit.workflow_state import CASE
 
 WRITES = {name: tool for name, tool in TOOLS.items() if tool.writes}
 READS = {name: tool for name, tool in TOOLS.items() if not tool.writes}
@@ -96,6 +100,22 @@ def test_a_write_names_a_look_up_a_read_back_and_refusals_that_exist(tool):
     assert set(tool.read_back.matches) <= set(tool.output_schema["properties"])
     assert set(tool.forbidden_when) <= set(ERRORS)
     assert set(tool.after) <= set(TOOLS) - {tool.name}
+
+
+@EVERY_WRITE
+def test_what_takes_a_write_back_is_a_write_that_exists_within_the_time_that_its_workflow_gives(tool):
+    assert TOOLS[tool.compensate_with].writes
+    undone = {row.within_seconds for row in RETURNS.transitions if row.on in {"compensated", "overdue"}}
+    assert undone == {tool.compensate_within_hours * 3600.0}
+
+
+def test_what_may_need_an_approval_is_a_condition_that_the_workflow_knows():
+    stated = {tool.approval_required_when for tool in TOOLS.values()} - {""}
+    answer = FakeTools().policy(
+        {"order_id": "A-1", "lines": [{"line_id": "1", "quantity": 1}], "reason": "changed_mind"}
+    )
+    seen = (Seen("check_return_policy", answer, None),)
+    assert [condition for condition in stated if RETURNS.needs_approval(condition, seen, CASE)] == []
 
 
 @EVERY_WRITE

@@ -147,20 +147,24 @@ def test_facts_of_another_request_decide_nothing(differs):
     assert finding == Finding("undecidable", "evidence_insufficient")
 
 
-def test_only_a_return_may_need_an_approval_and_without_facts_it_does():
-    assert not RETURNS.needs_approval("send_return_notice", (), CASE)
-    assert RETURNS.needs_approval("create_return", (), CASE)
+def test_only_a_contract_with_a_condition_may_need_an_approval_and_without_facts_it_does():
+    assert not RETURNS.needs_approval("", (), CASE)
+    assert RETURNS.needs_approval("amount_reaches_threshold", (), CASE)
     low, high = policy(), policy(facts={"refund": {"amount": 50_000, "currency": "JPY"}})
-    assert not RETURNS.needs_approval("create_return", (Seen("check_return_policy", low, None),), CASE)
-    assert RETURNS.needs_approval("create_return", (Seen("check_return_policy", high, None),), CASE)
+    assert not RETURNS.needs_approval("amount_reaches_threshold", (Seen("check_return_policy", low, None),), CASE)
+    assert RETURNS.needs_approval("amount_reaches_threshold", (Seen("check_return_policy", high, None),), CASE)
+
+
+def test_a_condition_that_the_kind_does_not_know_always_needs_a_person():
+    assert RETURNS.needs_approval("amount_exceeds_internal_limit", (Seen("check_return_policy", policy(), None),), CASE)
 
 
 def test_the_newest_facts_count_and_a_failed_read_is_no_fact():
     low, high = policy(), policy(facts={"refund": {"amount": 50_000, "currency": "JPY"}})
     seen = (Seen("check_return_policy", low, None), Seen("check_return_policy", high, None))
-    assert RETURNS.needs_approval("create_return", seen, CASE)
+    assert RETURNS.needs_approval("amount_reaches_threshold", seen, CASE)
     lost = (Seen("check_return_policy", low, None), Seen("check_return_policy", None, "no_answer"))
-    assert not RETURNS.needs_approval("create_return", lost, CASE)
+    assert not RETURNS.needs_approval("amount_reaches_threshold", lost, CASE)
 
 
 def test_every_outcome_of_the_decision_table_is_an_event_of_the_table():
