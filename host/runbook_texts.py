@@ -18,7 +18,7 @@ AUTHORIZATION: dict[str, tuple[str, str]] = {
     "foreign_arguments": ("An argument that the case fixes has another value.", "The same."),
     "scope_missing": ("The requester lacks the tool's scope.", "Add the scope to the principal in the authorization set, as a new version."),
     "repeated_action": ("The same action has succeeded in this case before.", "Nothing: the planner is told, and counted."),
-    "limit": ("The calls or the time of this case are used up.", "Read what it spent them on, and decide the case by hand."),
+    "limit": ("The calls, the time, the planner's tokens or its money are used up (`KESSAI_DAILY_COST_MICROS`, in millionths of your currency; a planner that costs anything needs it).", "Read what the case spent them on, and decide it by hand."),
     "reads_stopped": ("Reading tools are stopped.", "Nothing: the case waits, and goes on when the stop is lifted."),
     "updates_stopped": ("Writing tools are stopped.", "Nothing: the case waits, and goes on when the stop is lifted."),
     "tool_unavailable": ("The tool server does not offer the tool, or offers another version of it.", "`kessai-tools tools list`; enable it, or deploy host and tool server of one release."),

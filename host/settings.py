@@ -64,6 +64,7 @@ class Settings(BaseSettings):
     rate_tenant: Annotated[float, Field(gt=0, le=1_000_000)] = 90.0
     order_snapshot: str = "2026-07-30T00:00:00+09:00"
     policy_version: str = "policy-v12"
+    daily_cost_micros: Annotated[int, Field(ge=0)] | None = None
     postgres_bin: Path | None = None
     postgres_os_user: str | None = None
     tool_server_port: Annotated[int, Field(ge=1, le=65535)] | None = None
@@ -115,8 +116,8 @@ def for_tool_server() -> dict[str, str]:
 def for_worker(settings: Settings) -> dict[str, str]:
     """Give what was set for a worker that the stack starts, by its variables' names; paths become absolute."""
     names = {
-        "authz_file", "planner", "concurrency", "lease_seconds", "order_snapshot", "policy_version", "rate_principal",
-        "rate_tenant",
+        "authz_file", "planner", "daily_cost_micros", "concurrency", "lease_seconds", "order_snapshot",
+        "policy_version", "rate_principal", "rate_tenant",
     }  # fmt: skip
     chosen = {name: getattr(settings, name) for name in sorted(names & settings.model_fields_set)}
     return {

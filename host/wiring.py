@@ -90,6 +90,7 @@ async def driver(settings: Settings, links: Links, patience_seconds: float = 0.0
             authorization=authorization,
             owner=f"{socket.gethostname()}:{os.getpid()}",
             lease_seconds=settings.lease_seconds,
+            daily_cost_micros=settings.daily_cost_micros,
         )
         yield Driver(parts, listing, pins(settings, authorization))
 

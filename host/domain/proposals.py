@@ -46,6 +46,25 @@ class PlannerFault:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What one turn took. `cost_micros` is in millionths of the currency that the daily limit is set in."""
+
+    tokens: int
+    cost_micros: int
+
+
+NOTHING_USED = Usage(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One turn of a planner: what it says, and what saying it took. Without its usage nothing is a reply."""
+
+    said: PlannerDecision | PlannerFault
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class ToolDefinition:
     """What a planner sees of a tool: the wire's own name, description and input schema."""
 
@@ -86,5 +105,5 @@ class Planner(Protocol):
 
     deterministic: bool
 
-    async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> PlannerDecision | PlannerFault:
+    async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> Reply:
         """Give one proposal for the state, or say what was wrong with the vendor's output."""

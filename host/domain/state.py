@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from host.domain.control import Control, Execution
+from host.domain.proposals import Usage
 from host.domain.workflow import Seen
 
 # Sends that were cut off by our own crash, or never left, are no calls: they have a bound of their own.
@@ -122,11 +123,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ControlLayer:
-    """Budgets, counters and stops; `active_ms` as of the last commit. `abandoned`: its driver died with it."""
+    """Budgets, counters and stops; `active_ms` as of the last commit. `abandoned`: its driver died with it.
+
+    `tokens` and `cost_micros` are what this driver's planner has used on the workflow; no row holds them.
+    """
 
     control: Control
     active_ms: int
     entered_active_ms: int
+    tokens: int
+    cost_micros: int
     refusals_in_a_row: int
     refusals: tuple[tuple[str, str], ...]
     recoveries: int
@@ -169,6 +175,12 @@ class State:
         """Put the call in its place, and in hand."""
         others = tuple(one for one in self.evidence.calls if one.step != call.step)
         return replace(self, proposal=call, evidence=replace(self.evidence, calls=(*others, call)))
+
+    def spent(self, usage: Usage) -> State:
+        """Add what a turn of the planner took."""
+        control = self.control
+        tokens, cost_micros = control.tokens + usage.tokens, control.cost_micros + usage.cost_micros
+        return replace(self, control=replace(control, tokens=tokens, cost_micros=cost_micros))
 
     def after(self, version: int, fence: int, active_ms: int, entered_active_ms: int) -> State:
         """Take over what a commit made of the row."""
@@ -216,6 +228,8 @@ def from_row(row: Mapping[str, Any]) -> State:
             control=control,
             active_ms=w["active_ms"],
             entered_active_ms=w["entered_active_ms"],
+            tokens=0,
+            cost_micros=0,
             refusals_in_a_row=w["refusals_in_a_row"],
             refusals=tuple((refusal["code"], refusal["message"]) for refusal in row["refusals"]),
             recoveries=w["recoveries"],

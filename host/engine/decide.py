@@ -58,7 +58,6 @@ def _facts(parts: Parts, workflow: Workflow, state: State, proposed: Proposed, a
     tool = parts.registry.get(proposed.name)
     principal = principal_of(parts, state)
     bindings = workflow.bindings(state.task.case, state.evidence.seen())
-    limits = workflow.limits
     return Facts(
         tool_name=proposed.name,
         tool_known=tool is not None and offerable(tool),
@@ -72,16 +71,25 @@ def _facts(parts: Parts, workflow: Workflow, state: State, proposed: Proposed, a
         on_resource=tool is not None and proposed.arguments.get(tool.resource_argument) == state.task.resource,
         bound_arguments_hold=tool is not None and _bound(tool, proposed.arguments, bindings),
         scope_held=tool is not None and principal is not None and tool.scope in principal.scopes,
-        budget_left=(
-            state.calls_made() < limits.calls
-            and state.calls_made_of(proposed.name) < limits.calls_per_tool
-            and active_ms < limits.active_seconds * 1000
-        ),
-        repeated=_repeats(state, proposed) >= limits.repeats,
+        budget_left=_calls_left(workflow, state, proposed.name) and turns_left(parts, workflow, state, active_ms),
+        repeated=_repeats(state, proposed) >= workflow.limits.repeats,
         needs_approval=tool is not None
         and workflow.needs_approval(tool.approval_required_when, state.evidence.seen(), state.task.case),
         approved=False,
     )
+
+
+def _calls_left(workflow: Workflow, state: State, tool: str) -> bool:
+    limits = workflow.limits
+    return state.calls_made() < limits.calls and state.calls_made_of(tool) < limits.calls_per_tool
+
+
+def turns_left(parts: Parts, workflow: Workflow, state: State, active_ms: float) -> bool:
+    """Tell whether time, tokens and money are left; a planner that costs money works only under a daily limit."""
+    limits, control = workflow.limits, state.control
+    daily = 0 if parts.daily_cost_micros is None else parts.daily_cost_micros
+    affordable = control.cost_micros == 0 or control.cost_micros < daily
+    return active_ms < limits.active_seconds * 1000 and control.tokens < limits.tokens and affordable
 
 
 def _in_turn(parts: Parts, state: State, name: str) -> bool:

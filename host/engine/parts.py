@@ -75,6 +75,7 @@ class Parts:
     authorization: AuthorizationSet
     owner: str
     lease_seconds: float
+    daily_cost_micros: int | None = None
     jitter: random.Random = field(default_factory=random.SystemRandom)
 
 

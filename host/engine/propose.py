@@ -13,11 +13,11 @@ import structlog
 
 from host.domain.authorization import ALERTED, TOLD_TO_PLANNER, Decision, Facts, Verdict
 from host.domain.control import AUTHORIZED, NO_PROPOSAL, PROPOSED, REFUSED, Actor, Control, Execution
-from host.domain.proposals import Final, NeedsHuman, PlannerFault, ToolCall
+from host.domain.proposals import Final, NeedsHuman, PlannerFault, Reply, ToolCall, Usage
 from host.domain.reasons import FROM_PLANNER, HANDOVER
 from host.domain.step import Step, review_end
 from host.domain.workflow import Version, told, unmet
-from host.engine.decide import Proposed, authorise, offered
+from host.engine.decide import Proposed, authorise, offered, turns_left
 from host.engine.parts import Parts, new_jti
 from host.engine.wait import Wait, halted
 from host.engine.wellformed import fault_of
@@ -36,19 +36,12 @@ async def ask_planner(parts: Parts, step: Step, active_ms: float) -> Wait | None
     workflow, state = step.workflow, step.state
     if not workflow.tools.get(state.task.state):
         return Wait("compensation", None)
-    if active_ms >= workflow.limits.active_seconds * 1000:
+    if not turns_left(parts, workflow, state, active_ms):
         return _review(step, "limit", "limit")
     names = offered(parts, workflow, state)
     if not names:
         return _nothing_offered(parts, step, active_ms)
-    tools = tuple(definition(parts.registry[name]) for name in sorted(names))
-    seen = view(state.task.kind, state.task.state, state.task.case, state.evidence.calls, state.control.refusals)
-    try:
-        answer: Any = await parts.planner.decide(seen, tools)
-    except Exception as error:  # noqa: BLE001 - a planner is foreign code: whatever it raises is output that is none
-        log.warning("planner_failed", workflow_id=str(state.task.workflow_id), error=type(error).__name__)
-        answer = _FAILED
-    match answer:
+    match await _turn(parts, step, names):
         case ToolCall() as proposal:
             return _judge(parts, step, proposal, active_ms)
         case NeedsHuman(reason):
@@ -59,6 +52,27 @@ async def ask_planner(parts: Parts, step: Step, active_ms: float) -> Wait | None
             return _refuse(step, fault)
         case _:
             return _refuse(step, _NO_DECISION)
+
+
+async def _turn(parts: Parts, step: Step, names: frozenset[str]) -> Any:
+    """Give what the planner says, and count what it used; without that, it has said nothing."""
+    state = step.state
+    tools = tuple(definition(parts.registry[name]) for name in sorted(names))
+    seen = view(state.task.kind, state.task.state, state.task.case, state.evidence.calls, state.control.refusals)
+    try:
+        reply: Any = await parts.planner.decide(seen, tools)
+    except Exception as error:  # noqa: BLE001 - a planner is foreign code: whatever it raises is output that is none
+        log.warning("planner_failed", workflow_id=str(state.task.workflow_id), error=type(error).__name__)
+        return _FAILED
+    if not isinstance(reply, Reply) or not _counted(reply.usage):
+        return None
+    step.state = state.spent(reply.usage)
+    return reply.said
+
+
+def _counted(usage: Any) -> bool:
+    """Tell whether a planner said in whole numbers what it used; a negative one would give budget back."""
+    return isinstance(usage, Usage) and all(type(n) is int and n >= 0 for n in (usage.tokens, usage.cost_micros))
 
 
 def _nothing_offered(parts: Parts, step: Step, active_ms: float) -> Wait | None:

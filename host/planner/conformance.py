@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from host.domain.proposals import PlannerDecision, PlannerFault, PlannerView, ToolDefinition
+from host.domain.proposals import NOTHING_USED, PlannerView, Reply, ToolDefinition
 from host.domain.workflow import Workflow
 
 
@@ -21,7 +21,7 @@ class ConformancePlanner:
         """Take the workflows by kind."""
         self._workflows = workflows
 
-    async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> PlannerDecision | PlannerFault:
+    async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> Reply:
         """Give the kind's proposal; the tools offered do not change it, authorization judges it."""
         del tools
-        return self._workflows[state.kind].propose(state)
+        return Reply(self._workflows[state.kind].propose(state), NOTHING_USED)

@@ -251,6 +251,7 @@ RETURNS = Workflow(
         calls=6,
         calls_per_tool=2,
         active_seconds=ACTIVE,
+        tokens=100_000,  # the longest case in every turn of six calls and six refusals, twice over
         call_ceiling_seconds=20,
         refusals_in_a_row=3,
         refusals=6,

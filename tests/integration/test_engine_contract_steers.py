@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from host.domain.principals import Principal
-from host.domain.proposals import PlannerView, ToolDefinition
+from host.domain.proposals import PlannerView, Reply, ToolDefinition
 from shared_contracts.contract import Ambiguous, Equals, ExecutesAt, ReadBack, Risk, Scope, Tool, Verification
 from shared_contracts.tools import TOOLS
 from tests.support.engine import DESK, asynchronous, engine, rows, settle, take
@@ -38,7 +38,7 @@ class Watching:
     deterministic: bool = True
     definitions: list[ToolDefinition] = field(default_factory=list)
 
-    async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> Any:
+    async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> Reply:
         self.definitions += tools
         return await self.planner.decide(state, tools)
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from host.domain.proposals import PlannerView, ToolCall, ToolDefinition
+from host.domain.proposals import NOTHING_USED, PlannerView, Reply, ToolCall, ToolDefinition, Usage
 from host.workflows.returns import RETURNS
 
 # What is said: a decision, a fault, anything else at all; or a function of what the planner was shown.
@@ -21,19 +21,20 @@ class ScriptedPlanner:
     script: list[Say | Word] = field(default_factory=list)
     always: Word | None = None
     deterministic: bool = True
+    usage: Usage = NOTHING_USED  # of each turn
     thinking: Callable[[], Awaitable[None]] | None = None
     views: list[PlannerView] = field(default_factory=list)
     shown: list[tuple[str, ...]] = field(default_factory=list)
 
-    async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> Any:
+    async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> Reply:
         self.views.append(state)
         self.shown.append(tuple(tool.name for tool in tools))
         if self.thinking is not None:
             await self.thinking()
         if self.script:
             word = self.script.pop(0)
-            return word(state) if callable(word) else word
-        return self.always(state) if self.always is not None else honest(state)
+            return Reply(word(state) if callable(word) else word, self.usage)
+        return Reply(self.always(state) if self.always is not None else honest(state), self.usage)
 
 
 def honest(state: PlannerView) -> Any:

@@ -210,5 +210,6 @@ def test_every_state_has_somebody_who_answers_for_it():
 def test_the_hard_limits_are_the_agreed_numbers():
     limits = RETURNS.limits
     assert (limits.calls, limits.calls_per_tool, limits.active_seconds) == (6, 2, 90.0)
+    assert limits.tokens == 100_000
     assert (limits.refusals_in_a_row, limits.refusals, limits.recoveries) == (3, 6, 20)
     assert (limits.engine_reads_per_call, limits.repeats) == (3, 1)
