@@ -64,7 +64,10 @@ def empty(
 
 def secrets(
     directory: Annotated[Path, typer.Argument(help="A directory of our own; made where there is none.")],
-    issuer: Annotated[str | None, typer.Option("--issuer", help="The name under which the worker signs.")] = None,
+    issuer: Annotated[
+        str | None,
+        typer.Option("--issuer", help="The name under which the worker signs; default: the one that is there."),
+    ] = None,
     rotate: Annotated[
         bool, typer.Option("--rotate", help="Make a new signing key; the old one is trusted on.")
     ] = False,

@@ -9,7 +9,7 @@ from host.commands.place import choice
 from host.settings import Settings, home_root
 from host.stack import removal
 from host.stack import stack as life
-from host.stack.secrets import COMPOSE_ISSUER, rotate_secrets, write_secrets
+from host.stack.secrets import rotate_secrets, write_secrets
 from host.stack.status import status as look
 from host.views import PartView, StackView
 from shared_contracts.base import dump
@@ -57,5 +57,5 @@ def secrets(directory: Path, issuer: str | None, *, rotate: bool) -> None:
     if rotate:
         say(f"new signing key {rotate_secrets(directory)}; restart the worker to sign with it")
         return
-    made = write_secrets(directory, COMPOSE_ISSUER if issuer is None else issuer)
+    made = write_secrets(directory, issuer)
     say(f"made {len(made)} files in {directory}" if made else f"{directory} has everything already")

@@ -10,13 +10,14 @@ where others can read it.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
 
 from host.stack.errors import StackError, StackProblem
-from host.stack.files import OTHERS
-from host.stack.home import PRIVATE
+from host.stack.files import OTHERS, malformed
+from host.stack.home import PRIVATE, existing_home
 from host.stack.initialise import password_in
 from host.stack.keys import KeyFiles, ensure_key_files, key_files_in, rotate_key_files
 from host.stack.roles import LIMITED, OWNER, Side, write_passfile
@@ -28,10 +29,14 @@ KEYS = ("signing.jwk", "jwks.json", "issuers.json")
 NAMES = (ADMIN, *ROLES, *(f"{role}.pgpass" for role in ROLES), *KEYS)
 
 
-def write_secrets(directory: Path, issuer: str) -> tuple[str, ...]:
-    """Make what is missing and give its names; a `StackError` says what is wrong with what is there."""
+def write_secrets(directory: Path, issuer: str | None) -> tuple[str, ...]:
+    """Make what is missing and give its names; a `StackError` says what is wrong with what is there.
+
+    None keeps the issuer that is there. Another one is refused: a key under two names is trusted by no tool server.
+    """
     try:
         _private(directory)
+        issuer = _one_issuer(directory, issuer)
         before = {path.name for path in directory.iterdir()}
         password_in(directory / ADMIN)
         for role in ROLES:
@@ -58,6 +63,30 @@ def rotate_secrets(directory: Path) -> str:
     return rotate_key_files(files)
 
 
+def _one_issuer(directory: Path, wanted: str | None) -> str:
+    files = _keys(directory)
+    try:
+        entries = json.loads(files.issuers.read_text("utf-8"))
+        found = [str(entry["issuer"]) for entry in entries if entry["jwks_file"] == files.jwks.name]
+    except FileNotFoundError:
+        found = []
+    except (ValueError, KeyError, TypeError) as error:
+        raise malformed(files.issuers, "no JSON list of issuer and jwks_file") from error
+    if existing_home(directory.parent) is not None and directory.name == "keys":
+        raise StackError(
+            StackProblem.SECRET_MALFORMED,
+            f"{directory} holds the keys of a home, whose passwords lie elsewhere.",
+            "Name another directory. A new signing key is made with --rotate.",
+        )
+    if wanted is not None and found and wanted not in found:
+        raise StackError(
+            StackProblem.SECRET_MALFORMED,
+            f"The keys in {directory} belong to the issuer {found[0]} already.",
+            f"Leave --issuer out to keep it, or name a new directory for {wanted}.",
+        )
+    return wanted or (found[0] if found else COMPOSE_ISSUER)
+
+
 def _keys(directory: Path) -> KeyFiles:
     return key_files_in(directory, directory / ".keys.lock")
 
@@ -67,6 +96,8 @@ def _private(directory: Path) -> None:
         directory.mkdir(mode=PRIVATE, parents=True)
         directory.chmod(PRIVATE)  # whatever the umask was
     status = directory.stat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise StackError(StackProblem.HOME_NOT_WRITABLE, f"{directory} is no directory.", "Name a new one.")
     mode = stat.S_IMODE(status.st_mode)
     if mode & OTHERS or status.st_uid != os.geteuid():
         raise StackError(

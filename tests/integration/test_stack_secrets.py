@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from host.stack.errors import StackError, StackProblem
-from host.stack.keys import read_signing_key
+from host.stack.home import open_home
+from host.stack.keys import ensure_keys, read_signing_key
 from host.stack.secrets import COMPOSE_ISSUER, NAMES, ROLES, rotate_secrets, write_secrets
 from tool_server.keys import Keyring
 
@@ -90,6 +91,27 @@ def test_a_place_that_cannot_hold_a_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").chmod(0o600)
     assert refused(tmp_path / "file" / "secrets") is StackProblem.HOME_NOT_WRITABLE
     assert refused(tmp_path / "file") is StackProblem.HOME_NOT_WRITABLE
+
+
+def test_the_issuer_that_is_there_is_kept_and_another_is_refused(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    write_secrets(own, "https://own.example")
+    before = content(own)
+    assert write_secrets(own, None) == ()
+    with pytest.raises(StackError, match=r"https://own\.example"):
+        write_secrets(own, COMPOSE_ISSUER)
+    assert content(own) == before
+    assert Keyring(own / "issuers.json").trust().issuers == ("https://own.example",)
+
+
+def test_the_keys_of_a_home_are_no_directory_of_secrets(tmp_path: Path) -> None:
+    home = open_home(tmp_path / "home")
+    ensure_keys(home)
+    before = {path.name: path.read_text() for path in home.keys.iterdir()}
+    with pytest.raises(StackError, match="--rotate"):
+        write_secrets(home.keys, None)
+    assert {path.name: path.read_text() for path in home.keys.iterdir()} == before
+    assert rotate_secrets(home.keys)
 
 
 def test_a_key_is_not_rotated_where_there_is_none(tmp_path: Path) -> None:
