@@ -20,7 +20,7 @@ from host.stack import doctor as look
 from host.stack.assembly import TOOL_SERVER, resource_at
 from host.stack.doctor import Finding
 from host.stack.errors import StackError
-from host.stack.home import Home, existing_home
+from host.stack.home import Home, existing_home, obstacle
 from host.stack.keys import issuer_of, key_files
 from host.stack.ports import LOOPBACK
 from host.stack.status import POSTGRES, PartState, PartStatus, StackStatus, status
@@ -85,7 +85,8 @@ async def _elsewhere(settings: Settings, found: Links) -> AsyncIterator[Finding]
 async def _own_stack(settings: Settings) -> AsyncIterator[Finding]:
     root = home_root(settings)
     home, seen = existing_home(root), await status(root)
-    yield Finding("home", True, f"{root}: {seen.why}", "")
+    hindered = obstacle(root) if home is None else None
+    yield Finding("home", hindered is None, f"{root}: {seen.why}", "" if hindered is None else hindered.mend)
     if home is None:
         return
     for finding in look.check_files(home):

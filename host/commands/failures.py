@@ -47,6 +47,9 @@ def _lines(error: Exception) -> tuple[str, str]:
             return f"the database refuses: {error.diag.message_primary}", "Use the role that owns the database."
         case psycopg.Error():
             said = str(error).strip().splitlines()
-            return f"the host's database does not answer: {said[0] if said else 'no reason given'}", "Check KESSAI_DSN."
+            return (
+                f"the host's database does not answer: {said[0] if said else 'no reason given'}",
+                "Check the connection string: KESSAI_MIGRATE_DSN for migrate, else KESSAI_DSN.",
+            )
         case _:
             return str(error), ""

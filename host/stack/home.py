@@ -118,6 +118,18 @@ def existing_home(root: Path) -> Home | None:
     return None if found is None else Home(root, found)
 
 
+def obstacle(root: Path) -> StackError | None:
+    """What keeps a home from being made where there is none; nothing is changed."""
+    nearest = next((path for path in (root, *root.absolute().parents) if path.exists()), root)
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        return StackError(
+            StackProblem.HOME_NOT_WRITABLE,
+            f"The home {root} cannot be made: {nearest} is no directory that we can write.",
+            "Set KESSAI_HOME to a directory of your own on a disk with room.",
+        )
+    return foreign(root) if nearest == root and any(root.iterdir()) else None
+
+
 def foreign(root: Path) -> StackError:
     """The error for a directory that belongs to something else."""
     return StackError(

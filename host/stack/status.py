@@ -9,7 +9,7 @@ from pathlib import Path
 from host.stack import processes
 from host.stack.assembly import TOOL_SERVER, WORKER
 from host.stack.files import read_json
-from host.stack.home import Home, existing_home
+from host.stack.home import Home, existing_home, obstacle
 from host.stack.locks import Hold
 from host.stack.mode import Mode, anything_runs, holders_lock, recorded_mode, stack_lock
 from host.stack.place import remembered_place
@@ -52,7 +52,9 @@ async def status(root: Path) -> StackStatus:
     """Also of a directory that is no home, or none yet: then nothing runs."""
     home = existing_home(root)
     if home is None:
-        return StackStatus(root, Mode.DOWN, f"there is no home at {root} yet; kessai run or kessai up makes one", ())
+        hindered = obstacle(root)
+        made = f"there is no home at {root} yet; kessai run or kessai up makes one"
+        return StackStatus(root, Mode.DOWN, made if hindered is None else hindered.what, ())
     mode, why = _mode(home)
     found = [_postgres(home), *[await _program(home, name) for name in (TOOL_SERVER, WORKER)]]
     if recorded_mode(home) is Mode.DOWN:  # what had died before it was all stopped is no news any more

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from host.domain.outcome import Seen, code_of
+from host.domain.outcome import HttpStatus, Lost, NotMcp, NotSent, RpcError, Seen, TimedOut, code_of
 from host.tool_client.client import Listed, ToolClient
 from shared_contracts.contract import Tool
 from shared_contracts.errors import ERRORS, Category
@@ -75,25 +75,48 @@ def _not_listed(seen: Seen) -> NotReady:
     row = ERRORS[code_of(seen)]
     match row.category:
         case Category.TRANSIENT | Category.UNKNOWN_EFFECT:
-            return NotReady(Reason.UNREACHABLE, f"The tool server cannot be asked: {seen}.", "Start it; see its log.")
+            return NotReady(
+                Reason.UNREACHABLE,
+                f"The tool server cannot be asked: {_said(seen)}.",
+                "Start it, or read its log; check KESSAI_SERVER_URL.",
+            )
         case Category.AUTHORIZATION:
             return NotReady(
                 Reason.REFUSED,
-                f"The tool server refused our probe token: {seen}.",
+                f"The tool server refused our probe token: {_said(seen)}.",
                 "Issuer, key set and audience that it trusts must be those of our settings; check both clocks.",
             )
         case Category.PROTOCOL if row.code == "version_mismatch":
             return NotReady(
                 Reason.PROTOCOL,
-                f"Host and tool server have no revision of MCP in common: {seen}.",
+                f"Host and tool server have no revision of MCP in common: {_said(seen)}.",
                 "Deploy host and tool server of one release.",
             )
         case _:
             return NotReady(
                 Reason.NOT_MCP,
-                f"What answers at the tool server's address does not speak MCP as we do: {seen}.",
+                f"What answers at the tool server's address does not speak MCP as we do: {_said(seen)}.",
                 "Check KESSAI_SERVER_URL and what stands between.",
             )
+
+
+def _said(seen: Seen) -> str:
+    """For a person; what an answer claims is quoted."""
+    match seen:
+        case HttpStatus(status=status, report=report):
+            return f"HTTP {status}" + ("" if report is None else f", {report.message!r}")
+        case RpcError(number=number, report=report):
+            return f"error {number}" + ("" if report is None else f", {report.message!r}")
+        case NotSent(why=why):
+            return f"no request left, {why.replace('_', ' ')}"
+        case Lost(why=why):
+            return f"the connection was lost, {why.replace('_', ' ')}"
+        case TimedOut():
+            return "no answer in time"
+        case NotMcp(why=why):
+            return why.replace("_", " ")
+        case _:
+            return type(seen).__name__
 
 
 class Listing:

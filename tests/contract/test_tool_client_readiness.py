@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -93,6 +94,7 @@ def test_what_keeps_a_server_from_being_ready_is_named(trick: str, reason: Reaso
     assert isinstance(found, NotReady)
     assert found.reason is reason
     assert found.what
+    assert not re.search(r"\w+\(\w+=", found.what), "an object's own spelling is for nobody to read"
     assert found.mend
 
 

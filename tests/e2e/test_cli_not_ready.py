@@ -44,6 +44,12 @@ def test_a_database_that_does_not_answer(stack: Cli, closed_port: int, command: 
     assert SECRET not in said.err
 
 
+def test_a_migration_without_its_database_names_its_own_setting(nowhere: Cli, closed_port: int):
+    said = nowhere("migrate", KESSAI_MIGRATE_DSN=f"host=127.0.0.1 port={closed_port} dbname=host user=host_owner")
+    assert (said.code, said.out) == (15, "")
+    assert "KESSAI_MIGRATE_DSN" in said.err
+
+
 @pytest.mark.parametrize("dsn", [f"nonsense {SECRET}", f"hots=127.0.0.1 password={SECRET}"])
 def test_a_connection_string_that_is_none(stack: Cli, dsn: str):
     said = stack("list", KESSAI_DSN=dsn)

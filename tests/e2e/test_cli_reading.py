@@ -181,6 +181,12 @@ def test_doctor_finds_what_is_wrong_and_how_it_is_mended(stack: Cli, tmp_path: P
     nobody = Cli(tmp_path / "home", {})("doctor")
     assert nobody.code == 0
     assert "kessai up" in nobody.out
+    (tmp_path / "file").write_text("")
+    for root in (tmp_path, tmp_path / "file", tmp_path / "file" / "home"):
+        impossible = Cli(root, {})("doctor")
+        assert impossible.code == 15
+        assert "KESSAI_HOME" in impossible.out
+        assert "makes one" not in Cli(root, {})("status").out
 
 
 def links(cli: Cli) -> dict[str, str]:
