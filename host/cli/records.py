@@ -15,7 +15,7 @@ def show(name: Name, as_json: Json = False) -> None:
     """Show the whole record of one workflow.
 
     \b
-    kessai show R-2026-000017
+    kessai show R-XV7Q-JDGT-0HW7
     kessai show 0198c2f4-… --json | jq .checkpoints
     """
     from host import settings
@@ -58,7 +58,7 @@ def explain(
 
     \b
     kessai explain 0198c2f4-…
-    kessai explain R-2026-000017 --all
+    kessai explain R-XV7Q-JDGT-0HW7 --all
     """
     from host import settings
     from host.commands import records
