@@ -74,7 +74,7 @@ async def reading(settings: Settings) -> AsyncIterator[Pool]:
             yield pool
         return
     async with (
-        temporary_database(home_root(settings), choice(settings)) as own,
-        database(own.host_dsn, POOL_SIZE_READING) as pool,
+        temporary_database(home_root(settings), choice(settings)) as dsn,
+        database(dsn, POOL_SIZE_READING) as pool,
     ):
         yield pool

@@ -69,16 +69,8 @@ def tool_server(parts: Parts, port: int) -> Program:
     }
     mail = {} if "KESSAI_TOOLS_SMTP_HOST" in parts.choice.tool_server_settings else _maildir(parts)
     settings = mail | dict(parts.choice.tool_server_settings) | own
-    command = python_module(TOOLS, "serve")
-    return Program(
-        TOOL_SERVER,
-        command,
-        settings,
-        parts.build.tool_server,
-        port,
-        pulse=None,
-        drain_seconds=TOOL_SERVER_DRAIN_SECONDS,
-    )
+    command, code = python_module(TOOLS, "serve"), parts.build.code
+    return Program(TOOL_SERVER, command, settings, code, port, pulse=None, drain_seconds=TOOL_SERVER_DRAIN_SECONDS)
 
 
 def worker(parts: Parts, port: int) -> Program:
@@ -92,8 +84,8 @@ def worker(parts: Parts, port: int) -> Program:
         "KESSAI_PULSE_FILE": str(pulse),
     }
     settings = dict(parts.choice.worker_settings) | own
-    command, build = python_module(HOST, "worker"), parts.build.worker
-    return Program(WORKER, command, settings, build, port=None, pulse=pulse, drain_seconds=WORKER_DRAIN_SECONDS)
+    command, code = python_module(HOST, "worker"), parts.build.code
+    return Program(WORKER, command, settings, code, port=None, pulse=pulse, drain_seconds=WORKER_DRAIN_SECONDS)
 
 
 def migrate_host(parts: Parts) -> Program:

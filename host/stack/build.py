@@ -1,4 +1,4 @@
-"""Which code is installed: digests by which a start knows what it need not do again.
+"""Which code is installed: a digest by which a start knows what it need not do again.
 
 Files are read, never imported: the tool server is another program, whose code the host does not run.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,15 +20,9 @@ SOURCE = {".py", ".sql", ".json", ".yaml", ".toml"}
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Digests of what the worker and the tool server run, of both together, and of the packaged shop.
-
-    `code` decides whether migrations are looked at again.
-    """
+    """A digest of all that is installed, which is one release, and the packaged shop, which is part of it."""
 
     code: str
-    worker: str
-    tool_server: str
-    demo: str
     demo_file: Path
 
 
@@ -35,14 +30,7 @@ class Build:
 def installed_build() -> Build:
     """A few hundred small files, read once per process."""
     roots = {name: _root(name) for name in PACKAGES}
-    demo_file = roots["tool_server"] / "demo" / "shop.json"
-    return Build(
-        code=_digest(list(roots.values())),
-        worker=_digest([roots["host"], roots["shared_contracts"]]),
-        tool_server=_digest([roots["tool_server"], roots["shared_contracts"]]),
-        demo=_digest([demo_file]),
-        demo_file=demo_file,
-    )
+    return Build(_digest(roots.values()), roots["tool_server"] / "demo" / "shop.json")
 
 
 def _root(package: str) -> Path:
@@ -56,11 +44,10 @@ def _root(package: str) -> Path:
     return Path(found.submodule_search_locations[0])
 
 
-def _digest(roots: list[Path]) -> str:
+def _digest(roots: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for root in roots:
-        files = [root] if root.is_file() else (path for path in root.rglob("*") if path.suffix in SOURCE)
-        for path in sorted(files):
+        for path in sorted(path for path in root.rglob("*") if path.suffix in SOURCE):
             content = path.read_bytes()
             digest.update(f"{path.relative_to(root.parent)} {len(content)}\n".encode())
             digest.update(content)

@@ -5,7 +5,6 @@ Each answers with findings; a check that cannot be made says so and is not passe
 
 from __future__ import annotations
 
-import stat
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import psycopg
 
 from host.stack.binaries import MAJOR_MIN
 from host.stack.errors import StackError
-from host.stack.files import read_secret
+from host.stack.files import read_secret, refuse_shared
 from host.stack.home import Home
 from host.stack.keys import key_files, public_part, read_signing_key
 from host.stack.ports import is_free
@@ -47,7 +46,10 @@ def check_files(home: Home) -> list[Finding]:
         *(_tried(f"secret {path.relative_to(home.root)}", partial(_is_secret, path)) for path in secrets),
         _tried("signing key", lambda: f"kid {read_signing_key(files.signing)['kid']}"),
         _published(home),
-        *(_private(path) for path in (home.keys, home.passwords, home.passfiles, home.run, home.mail, home.logs)),
+        *(
+            _tried(f"directory {path.name}", partial(_is_private, path))
+            for path in (home.keys, home.passwords, home.passfiles, home.run, home.mail, home.logs)
+        ),
     ]
 
 
@@ -85,11 +87,18 @@ def _tried(check: str, look: Callable[[], str]) -> Finding:
         return Finding(check, True, look(), "")
     except StackError as error:
         return Finding(check, False, error.what, error.mend)
+    except FileNotFoundError as error:
+        return Finding(check, False, f"{error.filename} is missing", "start the stack again: it is made anew")
 
 
 def _is_secret(path: Path) -> str:
     read_secret(path)
     return "readable by its owner alone"
+
+
+def _is_private(directory: Path) -> str:
+    refuse_shared(directory)
+    return "open to its owner alone"
 
 
 def _published(home: Home) -> Finding:
@@ -102,16 +111,6 @@ def _published(home: Home) -> Finding:
     if published:
         return Finding("published keys", True, f"hold {kid}", "")
     return Finding("published keys", False, f"{files.jwks} lacks {kid}", "start the stack again: it is made anew")
-
-
-def _private(path: Path) -> Finding:
-    check = f"directory {path.name}"
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        return Finding(check, False, f"{path} is missing", "start the stack again: it is made anew")
-    well = mode & 0o077 == 0
-    return Finding(check, well, f"mode {mode:04o}", "" if well else f"chmod 700 '{path}'")
 
 
 async def _setting(connection: psycopg.AsyncConnection[tuple[object, ...]], name: str) -> Finding:

@@ -17,6 +17,7 @@ from host.stack.errors import StackError, StackProblem
 SECRET_MODE = 0o600
 SECRET_BYTES_MAX = 1_000_000
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
+LOG_BYTES_MAX = 10_000_000
 
 
 def write_whole(path: Path, content: str, mode: int) -> None:
@@ -105,6 +106,25 @@ def read_json(path: Path) -> dict[str, Any] | None:
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """State of ours; nobody else needs to read it."""
     write_whole(path, json.dumps(value, indent=1) + "\n", SECRET_MODE)
+
+
+def refuse_shared(directory: Path) -> None:
+    """Who can write there could put other files in the place of ours; who can read, learns what runs and as whom."""
+    status = directory.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & OTHERS:
+        raise StackError(
+            StackProblem.SECRET_READABLE,
+            f"The directory {directory} is not ours alone (user id {status.st_uid}, "
+            f"mode {stat.S_IMODE(status.st_mode):04o}).",
+            f"If others may have been in it, begin anew in another; otherwise: chmod 700 '{directory}'",
+        )
+
+
+def rotate(log: Path) -> int:
+    """Put a long log aside; give the length of the one that goes on."""
+    if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
+        log.replace(log.with_suffix(".log.1"))
+    return log.stat().st_size if log.exists() else 0
 
 
 def tail(path: Path, *, since: int = 0, lines: int = 12) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 import sys
 import tempfile
 import uuid
@@ -24,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host.stack.errors import StackError, StackProblem
-from host.stack.files import read_json, write_json
+from host.stack.files import read_json, refuse_shared, write_json
 
 MARKER = ".kessai-home"
 PRIVATE, PASSABLE = 0o700, 0o711
@@ -97,7 +96,7 @@ def open_home(root: Path) -> Home:
         _refuse_foreign_owner(root)
         for name in SECRET_DIRECTORIES:
             _make_directory(root / name, PRIVATE)
-            _refuse_exposed(root / name)
+            refuse_shared(root / name)
         _make_directory(home.postgres, PASSABLE if os.geteuid() == 0 else PRIVATE)
         for name in ("logs", "mail", "mail/tmp", "mail/new", "mail/cur"):  # which an owner may open to others
             _make_directory(root / name, PRIVATE)
@@ -188,18 +187,6 @@ def _make_directory(path: Path, mode: int) -> None:
             raise
         return
     path.chmod(mode)  # whatever the umask was; only ever on what we have just made
-
-
-def _refuse_exposed(path: Path) -> None:
-    """Who can write here could put other files in the place of ours; who can read, learns what runs and as whom."""
-    status = path.stat()
-    if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise StackError(
-            StackProblem.SECRET_READABLE,
-            f"The directory {path} is open to others (mode {stat.S_IMODE(status.st_mode):04o}, "
-            f"user id {status.st_uid}).",
-            f"If others may have been in it, empty the home and begin anew; otherwise: chmod 700 '{path}'",
-        )
 
 
 def _refuse_foreign_owner(root: Path) -> None:

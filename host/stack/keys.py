@@ -58,20 +58,15 @@ def ensure_keys(home: Home) -> KeyFiles:
 def ensure_key_files(files: KeyFiles, issuer: str) -> None:
     """The same for files anywhere."""
     if not files.signing.exists():
-        rotate_key_files(files)
+        rotate_keys(files)
     current = public_part(read_signing_key(files.signing))
     if current["kid"] not in [key.get("kid") for key in _published(files.jwks)]:
         _publish(files.jwks, [current])
     _trust(files.issuers, issuer, files.jwks)
 
 
-def rotate(home: Home) -> str:
+def rotate_keys(files: KeyFiles) -> str:
     """A new signing key; answers with its kid. Processes that read the old one sign with it until restarted."""
-    return rotate_key_files(key_files(home))
-
-
-def rotate_key_files(files: KeyFiles) -> str:
-    """The same for files anywhere."""
     hold = Hold(files.lock)
     try:
         if not hold.exclusive():

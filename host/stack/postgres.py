@@ -1,4 +1,4 @@
-"""The life of the embedded PostgreSQL: start, adopt, stop; one owner at a time under a file lock.
+"""The life of the embedded PostgreSQL: start, adopt, stop, for a caller that holds the stack's lock.
 
     nothing ──initdb──► cluster ──start──► serving ──SIGINT──► cluster
                            ▲                  │ kill -9, power cut
@@ -21,10 +21,9 @@ from psycopg.conninfo import make_conninfo
 
 from host.stack.binaries import Binaries, find_binaries
 from host.stack.errors import StackError, StackProblem
-from host.stack.files import read_json, tail, write_json
+from host.stack.files import read_json, rotate, tail, write_json
 from host.stack.home import Home
 from host.stack.initialise import PLAIN_ENVIRONMENT, initialise, password_in
-from host.stack.locks import locked
 from host.stack.osuser import OsUser, choose_os_user
 from host.stack.pids import Identity, boot, spawn
 from host.stack.place import place_of, remembered_place, socket_directory
@@ -39,7 +38,6 @@ STOP_SECONDS_MAX = 60.0  # the last checkpoint of a fast shutdown
 PORT_TAKEN = "could not create any TCP/IP sockets"
 LEFT_BEHIND = ("pre-existing shared memory block", 'lock file "postmaster.pid" already exists')
 ATTEMPTS = 5
-LOG_BYTES_MAX = 10_000_000
 SETTINGS = {
     "unix_socket_permissions": "0700",
     "password_encryption": "scram-sha-256",
@@ -114,15 +112,14 @@ def cluster_of(home: Home, choice: PostgresChoice, *, durable: bool = True) -> C
 
 async def start(cluster: Cluster) -> Server:
     """Adopt the running server, or start one. What it started itself does not outlive its failure."""
-    async with locked(cluster.home.run / "postgres.lock"):
-        taken: set[int] = set()
-        for _ in range(ATTEMPTS):
-            found = await find(cluster)
-            if found is None:
-                found = await _try_start(cluster, taken)
-            if found is not None:
-                return found
-        raise _failed(cluster, f"it failed {ATTEMPTS} times")
+    taken: set[int] = set()
+    for _ in range(ATTEMPTS):
+        found = await find(cluster)
+        if found is None:
+            found = await _try_start(cluster, taken)
+        if found is not None:
+            return found
+    raise _failed(cluster, f"it failed {ATTEMPTS} times")
 
 
 async def find(cluster: Cluster) -> Server | None:
@@ -146,12 +143,11 @@ async def find(cluster: Cluster) -> Server | None:
 async def stop(home: Home) -> bool:
     """Fast shutdown; False where nothing ran. Needs no programs, and no user to become."""
     place = remembered_place(home)
-    async with locked(home.run / "postgres.lock"):
-        return False if place is None else await stop_data(place / "data")
+    return False if place is None else await stop_data(place / "data")
 
 
 async def stop_data(data: Path) -> bool:
-    """For a caller that holds the lock, or whose home is gone."""
+    """False where nothing ran there."""
     process = running_postmaster(data)
     if process is None:
         return False
@@ -170,7 +166,7 @@ async def _try_start(cluster: Cluster, taken: set[int]) -> Server | None:
     if running_postmaster(cluster.data) is not None:
         return None
     directory = socket_directory(cluster.place, _text(last.get("socket_directory")), cluster.user)
-    since = _rotated(cluster.log)
+    since = rotate(cluster.log)
     port = choose_port(last.get("port"), taken)
     try:
         return await _launch(cluster, directory, port)
@@ -183,13 +179,6 @@ async def _try_start(cluster: Cluster, taken: set[int]) -> Server | None:
         else:
             raise _failed(cluster, str(error), since) from error
     return None
-
-
-def _rotated(log: Path) -> int:
-    """The length of the log that goes on, after a long one was put aside."""
-    if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
-        log.replace(log.with_suffix(".log.1"))
-    return log.stat().st_size if log.exists() else 0
 
 
 def _text(value: object) -> str | None:

@@ -15,10 +15,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from host.pulse import fresh
 from host.stack.errors import StackError, StackProblem
-from host.stack.files import read_json, tail, write_json
+from host.stack.files import read_json, rotate, tail, write_json
 from host.stack.home import Home
 from host.stack.pids import Identity, exit_code, identity_from, spawn
 from host.stack.ports import LOOPBACK
@@ -27,7 +28,6 @@ READY_PATH = "/readyz"
 POLL_SECONDS = 0.02
 ANSWER_SECONDS = 2.0  # for one question whether it is ready
 DEAD_SECONDS = 5.0  # after SIGKILL
-LOG_BYTES_MAX = 10_000_000
 # It becomes the program when it is told so; if we die before we wrote its pid down, it ends instead.
 GATE = ("/bin/sh", "-c", 'read -r _ && exec "$@"', "sh")
 # The operating system's variables, passed on unread: a program finds its libraries, its home and its clock.
@@ -87,11 +87,9 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
 def start(home: Home, program: Program) -> Running:
     """Start it and write it down; it is not yet ready."""
     log = log_of(home, program.name)
-    if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
-        log.replace(log.with_suffix(".log.1"))
+    rotate(log)
     if program.pulse is not None:
         program.pulse.unlink(missing_ok=True)  # of an earlier one
-    fingerprint, drain = program.fingerprint(), program.drain_seconds
     reading, writing = os.pipe()
     try:
         process = spawn([*GATE, *program.arguments], log=log, env=environment(program.settings), stdin=reading)
@@ -99,17 +97,15 @@ def start(home: Home, program: Program) -> Running:
             "port": program.port,
             "pulse": None if program.pulse is None else str(program.pulse),
             "build": program.build,
-            "fingerprint": fingerprint,
-            "drain_seconds": drain,
+            "fingerprint": program.fingerprint(),
+            "drain_seconds": program.drain_seconds,
         }
         write_json(_state(home, program.name), process.to_json() | record)
         os.write(writing, b"\n")
     finally:
         os.close(reading)
         os.close(writing)
-    return Running(
-        program.name, process, program.port, program.pulse, program.build, fingerprint, drain, started_here=True
-    )
+    return _running(program.name, process, record, started_here=True)
 
 
 def find(home: Home, name: str) -> Running | None:
@@ -118,11 +114,14 @@ def find(home: Home, name: str) -> Running | None:
     process = None if state is None else identity_from(state)
     if state is None or process is None or not process.alive():
         return None
-    pulse = state.get("pulse")
+    return _running(name, process, state, started_here=False)
+
+
+def _running(name: str, process: Identity, record: Mapping[str, Any], *, started_here: bool) -> Running:
+    port, pulse = record.get("port"), record.get("pulse")
     return Running(
-        name, process, remembered_port(home, name), None if pulse is None else Path(str(pulse)),
-        str(state.get("build")), str(state.get("fingerprint")),
-        float(state.get("drain_seconds", 0)), started_here=False,
+        name, process, port if isinstance(port, int) else None, None if pulse is None else Path(str(pulse)),
+        str(record.get("build")), str(record.get("fingerprint")), float(record.get("drain_seconds", 0)), started_here,
     )  # fmt: skip
 
 
@@ -167,7 +166,7 @@ async def stop(home: Home, running: Running) -> None:
 async def run_to_end(home: Home, program: Program, within_seconds: float) -> None:
     """For a command that does one thing, such as a migration; it does not outlive us or its bound."""
     log = log_of(home, program.name)
-    since = log.stat().st_size if log.exists() else 0
+    since = rotate(log)
     process = spawn(list(program.arguments), log=log, env=environment(program.settings))
     try:
         ended = await process.gone(within_seconds)

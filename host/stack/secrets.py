@@ -11,15 +11,13 @@ where others can read it.
 from __future__ import annotations
 
 import json
-import os
-import stat
 from pathlib import Path
 
 from host.stack.errors import StackError, StackProblem
-from host.stack.files import OTHERS, malformed
+from host.stack.files import malformed, refuse_shared
 from host.stack.home import PRIVATE, existing_home
 from host.stack.initialise import password_in
-from host.stack.keys import KeyFiles, ensure_key_files, key_files_in, rotate_key_files
+from host.stack.keys import KeyFiles, ensure_key_files, key_files_in, rotate_keys
 from host.stack.roles import LIMITED, OWNER, Side, write_passfile
 from host.stack.serving import ADMIN
 
@@ -60,7 +58,7 @@ def rotate_secrets(directory: Path) -> str:
             f"There is no signing key in {directory}.",
             f"Name the directory that was made by: kessai secrets '{directory}'",
         )
-    return rotate_key_files(files)
+    return rotate_keys(files)
 
 
 def _one_issuer(directory: Path, wanted: str | None) -> str:
@@ -95,13 +93,6 @@ def _private(directory: Path) -> None:
     if not directory.exists():
         directory.mkdir(mode=PRIVATE, parents=True)
         directory.chmod(PRIVATE)  # whatever the umask was
-    status = directory.stat()
-    if not stat.S_ISDIR(status.st_mode):
+    if not directory.is_dir():
         raise StackError(StackProblem.HOME_NOT_WRITABLE, f"{directory} is no directory.", "Name a new one.")
-    mode = stat.S_IMODE(status.st_mode)
-    if mode & OTHERS or status.st_uid != os.geteuid():
-        raise StackError(
-            StackProblem.SECRET_READABLE,
-            f"The directory {directory} is not ours alone (user id {status.st_uid}, mode {mode:04o}).",
-            f"Name a new one, or: chmod 700 '{directory}'",
-        )
+    refuse_shared(directory)

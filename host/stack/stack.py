@@ -36,15 +36,6 @@ MIGRATION_SECONDS_MAX = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
-    """What a reading command needs."""
-
-    host_dsn: str
-    postgres_pid: int
-    postgres_started_here: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Endpoints:
     """What a run needs. No password is in it: the connection string names a file."""
 
@@ -71,12 +62,12 @@ async def temporary_stack(root: Path, choice: StackChoice) -> AsyncIterator[Endp
 
 
 @asynccontextmanager
-async def temporary_database(root: Path, choice: StackChoice) -> AsyncIterator[Database]:
-    """The same without a tool server."""
+async def temporary_database(root: Path, choice: StackChoice) -> AsyncIterator[str]:
+    """The same without a tool server; gives the engine's own connection string."""
     async with _holding(root) as (home, hold):
         async with locked(stack_lock(home)):
             parts, _ = await _database(home, choice, may_restart=_enter(home, hold), to_serve=False)
-        yield Database(assembly.host_dsn(parts), parts.server.process.pid, parts.server.started_here)
+        yield assembly.host_dsn(parts)
 
 
 async def up(root: Path, choice: StackChoice) -> None:
@@ -165,7 +156,7 @@ async def _database(
         await postgres.stop_data(place / "data")
         remove_place(home, place)
     parts = Parts(home, await postgres.start(cluster), keys, build, choice)
-    wanted = {"cluster": str(parts.server.system_identifier), "code": build.code, "demo": build.demo}
+    wanted = {"cluster": str(parts.server.system_identifier), "code": build.code}
     record = home.run / "prepared.json"
     if read_json(record) == wanted:
         return parts, None
@@ -207,9 +198,9 @@ async def _migrate(parts: Parts) -> None:
 
 async def _clear_outdated(parts: Parts, *, may_restart: bool) -> None:
     """Other code than ours must not meet the schema that we are about to make."""
-    for name, build in ((WORKER, parts.build.worker), (TOOL_SERVER, parts.build.tool_server)):
+    for name in (WORKER, TOOL_SERVER):
         running = processes.find(parts.home, name)
-        if running is None or running.build == build:
+        if running is None or running.build == parts.build.code:
             continue
         if not may_restart:
             raise _outdated(running)
@@ -226,7 +217,7 @@ async def _tool_server(parts: Parts, begun: Running | None, *, may_restart: bool
         wanted = running.port if parts.choice.tool_server_port is None else parts.choice.tool_server_port
         same = running.fingerprint == assembly.tool_server(parts, wanted).fingerprint()
         if same or not may_restart:
-            if running.build != parts.build.tool_server:
+            if running.build != parts.build.code:
                 raise _outdated(running)
             await _ready(parts.home, running)
             return running, running.port

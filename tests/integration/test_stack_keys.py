@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from host.stack.errors import StackError, StackProblem
 from host.stack.files import write_secret
 from host.stack.home import Home, open_home
-from host.stack.keys import ensure_keys, issuer_of, key_files, read_signing_key, rotate, thumbprint
+from host.stack.keys import ensure_keys, issuer_of, key_files, read_signing_key, rotate_keys, thumbprint
 from host.stack.locks import Hold
 
 
@@ -68,9 +68,9 @@ def vars_of(home: Home) -> list[Path]:
 
 def test_after_a_rotation_the_key_before_still_verifies_and_the_one_before_that_no_longer(home: Home) -> None:
     first = read_signing_key(ensure_keys(home).signing)["kid"]
-    second = rotate(home)
+    second = rotate_keys(key_files(home))
     assert [key["kid"] for key in published(home)] == [second, first]
-    third = rotate(home)
+    third = rotate_keys(key_files(home))
     assert [key["kid"] for key in published(home)] == [third, second]
     assert read_signing_key(ensure_keys(home).signing)["kid"] == third
 
@@ -78,12 +78,12 @@ def test_after_a_rotation_the_key_before_still_verifies_and_the_one_before_that_
 def test_a_rotation_that_was_cut_short_leaves_a_key_that_signs_and_verifies(home: Home) -> None:
     files = ensure_keys(home)
     old = files.signing.read_text()
-    rotate(home)
+    rotate_keys(key_files(home))
     write_secret(files.signing, old)  # published, and died before the private half was replaced
     kid = read_signing_key(ensure_keys(home).signing)["kid"]
     assert kid in [key["kid"] for key in published(home)]
     assert [key["kid"] for key in published(home)][1:] == [kid]
-    newest = rotate(home)
+    newest = rotate_keys(key_files(home))
     assert [key["kid"] for key in published(home)] == [newest, kid]
 
 
@@ -154,7 +154,7 @@ def test_two_rotations_at_once_do_not_mix(home: Home) -> None:
     hold = Hold(home.run / "keys.lock")
     assert hold.exclusive()
     with pytest.raises(StackError) as caught:
-        rotate(home)
+        rotate_keys(key_files(home))
     assert caught.value.problem is StackProblem.HOME_BUSY
     hold.close()
-    rotate(home)
+    rotate_keys(key_files(home))

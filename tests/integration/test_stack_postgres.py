@@ -212,14 +212,6 @@ def test_a_pid_file_of_rubbish_does_not_keep_it_from_starting(cluster: Cluster) 
         assert started(cluster).started_here
 
 
-def test_of_two_that_start_it_at_once_one_owns_it_and_the_other_adopts(cluster: Cluster) -> None:
-    both = [starter(cluster.home.root), starter(cluster.home.root)]
-    answers = [said(process) for process in both]
-    assert len({pid for pid, _ in answers}) == 1
-    assert sorted(here for _, here in answers) == [False, True]
-    closed(*both)
-
-
 def test_what_a_killed_starter_left_running_is_adopted(cluster: Cluster) -> None:
     process = starter(cluster.home.root)
     pid, _ = said(process)

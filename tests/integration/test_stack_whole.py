@@ -190,7 +190,7 @@ def test_a_user_that_is_told_to_end_leaves_nothing_running(root: Path, user: Use
     assert nothing_runs(root)
 
 
-@pytest.mark.parametrize("part", ["postgres.lock", "postgres.json", "prepared.json", f"{TOOL_SERVER}.json"])
+@pytest.mark.parametrize("part", ["stack.lock", "postgres.json", "prepared.json", f"{TOOL_SERVER}.json"])
 def test_one_that_is_told_to_end_while_it_starts_leaves_nothing_running(new_root: Path, user: User, part: str) -> None:
     process = user(new_root)
     appeared(new_root / "run" / part)
@@ -233,8 +233,8 @@ def test_a_killed_part_is_brought_back_by_the_next_start(root: Path, user: User)
 
 def test_a_reading_command_needs_no_tool_server(root: Path) -> None:
     async def read() -> None:
-        async with temporary_database(root, CHOICE) as database:
-            async with await psycopg.AsyncConnection.connect(database.host_dsn) as connection:
+        async with temporary_database(root, CHOICE) as dsn:
+            async with await psycopg.AsyncConnection.connect(dsn) as connection:
                 await connection.execute("SELECT 1")
             assert (await status(root)).parts[1].state is PartState.STOPPED
 
