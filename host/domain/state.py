@@ -5,6 +5,8 @@ Proposal  the call in hand          authorization, executor
 Evidence  what was observed         planner, verification
 Control   budgets and stops         engine, authorization
 Trace     versions and sequence     audit, recovery
+
+Invariant: what `OWNERS` names for a field is the only module that gives it another value after the row was read.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -203,6 +206,34 @@ class State:
             return None
         own = [effect for effect in self.evidence.effects if effect.step == self.proposal.step]
         return max(own, key=lambda effect: effect.attempt) if own else None
+
+
+class Owner(StrEnum):
+    """The module that may change a field; LOADED is nobody: it is as the row has it."""
+
+    LOADED = "host.domain.state"
+    STEP = "host.domain.step"  # a move, an answer or a refusal that the step in hand records
+    COMMIT = "host.engine.drive"  # what the database gave back, through `after`
+    TURN = "host.engine.propose"  # what a turn of the planner took, through `spent`
+
+
+# fmt: off
+OWNERS: dict[str, Owner] = {
+    **dict.fromkeys((f"Task.{name}" for name in (
+        "workflow_id", "kind", "release", "tenant_id", "principal", "request_id", "customer", "resource", "case",
+        "requested_at")), Owner.LOADED),
+    **dict.fromkeys(("Task.state", "Task.resume_state", "Task.reason"), Owner.STEP),
+    "State.proposal": Owner.STEP,
+    "Evidence.calls": Owner.STEP, "Evidence.effects": Owner.STEP, "Evidence.versions": Owner.LOADED,
+    **dict.fromkeys((f"ControlLayer.{name}" for name in (
+        "control", "refusals_in_a_row", "refusals", "recoveries")), Owner.STEP),
+    **dict.fromkeys(("ControlLayer.active_ms", "ControlLayer.entered_active_ms"), Owner.COMMIT),
+    **dict.fromkeys(("ControlLayer.tokens", "ControlLayer.cost_micros"), Owner.TURN),
+    **dict.fromkeys((f"ControlLayer.{name}" for name in (
+        "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep")), Owner.LOADED),
+    "Trace.version": Owner.COMMIT, "Trace.fence": Owner.COMMIT, "Trace.seq": Owner.STEP, "Trace.decisions": Owner.STEP,
+}
+# fmt: on
 
 
 def from_row(row: Mapping[str, Any]) -> State:
