@@ -19,8 +19,8 @@ from typing import Any
 import jwt
 from jwt.api_jws import PyJWS
 
+from shared_contracts.strict_json import NotJsonError, strict_json
 from tool_server.jwk import KINDS, TrustedKey
-from tool_server.strict_json import NotJsonError, strict_json
 
 TOKEN_CHARACTERS_MAX = 8192  # an honest token has about a thousand
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*", re.ASCII)

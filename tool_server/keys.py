@@ -17,9 +17,9 @@ import structlog
 from pydantic import Field, TypeAdapter, ValidationError
 
 from shared_contracts.base import Contract, Line
+from shared_contracts.strict_json import NotJsonError, strict_json
 from tool_server.errors import TrustError
 from tool_server.jwk import TrustedKey, trusted_key
-from tool_server.strict_json import NotJsonError, strict_json
 
 log = structlog.get_logger()
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from mcp_types import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, PROTOCOL_VERSION_META_KEY
 
+from shared_contracts.strict_json import NotJsonError, strict_json
 from tool_server.answers import RpcId
-from tool_server.strict_json import NotJsonError, strict_json
 
 _NOTIFICATIONS = "notifications/"
 _ID_MAX = 2**63

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import Any
+
+from shared_contracts.digest import NotCanonicalError, storable_text
+from shared_contracts.strict_json import NotJsonError, strict_json
 
 BYTES_MAX = 64 * 1024  # a case's message has 4,000 characters; no tool needs a fraction of this
 DEPTH_MAX = 32  # an object of a list of objects is 3; the rest is room
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class ArgumentsRefusedError(ValueError):
@@ -34,20 +35,9 @@ def read_arguments(arguments: str | dict[str, Any] | None) -> dict[str, Any]:
 def _parse(text: str) -> Any:
     _check_size(text)
     try:
-        return json.loads(text, object_pairs_hook=_members)
-    except ArgumentsRefusedError:
-        raise
-    except RecursionError:
-        raise ArgumentsRefusedError(f"The arguments are nested deeper than {DEPTH_MAX}.") from None
-    except ValueError:  # also an integer of thousands of digits
-        raise ArgumentsRefusedError("The arguments are not one complete JSON text.") from None
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ArgumentsRefusedError("The arguments name a member twice.")
-    return members
+        return strict_json(text.encode("utf-8", "surrogatepass"))
+    except NotJsonError as error:
+        raise ArgumentsRefusedError(f"The arguments are not one complete JSON text: {error}.") from None
 
 
 def _check(root: dict[str, Any]) -> None:
@@ -71,8 +61,10 @@ def _check(root: dict[str, Any]) -> None:
 
 
 def _check_text(text: str) -> None:
-    if _UNSTORABLE.search(text):
-        raise ArgumentsRefusedError("The arguments hold a NUL or half of a surrogate pair.")
+    try:
+        storable_text(text)
+    except NotCanonicalError as error:
+        raise ArgumentsRefusedError(f"The arguments cannot be kept: {error}.") from None
 
 
 def _dump(value: dict[str, Any]) -> str:
