@@ -15,12 +15,14 @@ from host.domain.authorization import ALERTED, TOLD_TO_PLANNER, Decision, Facts,
 from host.domain.control import AUTHORIZED, NO_PROPOSAL, PROPOSED, REFUSED, Actor, Control, Execution
 from host.domain.proposals import Final, NeedsHuman, PlannerFault, Reply, ToolCall, Usage
 from host.domain.reasons import FROM_PLANNER, HANDOVER
+from host.domain.state import CallRecord
 from host.domain.step import Step, review_end
 from host.domain.workflow import Version, told, unmet
 from host.engine.decide import Proposed, authorise, offered, turns_left
 from host.engine.parts import Parts, new_jti
+from host.engine.settle import OUTDATED
 from host.engine.wait import Wait, halted
-from host.engine.wellformed import fault_of
+from host.engine.wellformed import fault_of, fault_of_arguments
 from host.planner.context import definition, taken, view
 from shared_contracts.contract import Tool
 
@@ -156,6 +158,9 @@ def redispatch(parts: Parts, step: Step, active_ms: float) -> Wait | None:
     tool = None if call is None else parts.registry.get(call.tool)
     if call is None or tool is None:
         return _denied(step, "no_tool_left")
+    if _outdated(call, tool):
+        step.settle_call(Execution.FAILED, error=OUTDATED)
+        return _review(step, "undecidable", "version_changed")
     proposed = Proposed(call.tool, call.arguments, call.step)
     facts, decision = authorise(parts, step.workflow, step.state, proposed, active_ms)
     number = step.decided(facts, decision)
@@ -166,6 +171,12 @@ def redispatch(parts: Parts, step: Step, active_ms: float) -> Wait | None:
             return halted(reads=decision.reason == "reads_stopped")
         case Verdict.REQUIRE_APPROVAL | Verdict.DENY:
             return _denied(step, decision.reason)
+
+
+def _outdated(call: CallRecord, tool: Tool) -> bool:
+    """A stored write is sent only under the contract that it was judged by; a read, where it fits today's as well."""
+    changed = call.contract_version not in {None, tool.version}
+    return (changed and tool.writes) or fault_of_arguments(tool, call.arguments) is not None
 
 
 def _told(reason: str, step: Step) -> str:

@@ -27,6 +27,7 @@ def internal(code: str, category: Category, message: str) -> CallError:
 
 
 EXPIRED = internal("expired", Category.AUTHORIZATION, "nobody approved it in time")
+OUTDATED = internal("contract_changed", Category.CONTRACT, "the tool's contract has changed since the call was made")
 CUT_OFF = internal("cut_off", Category.TRANSIENT, "this host died while the request was under way")
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import jsonschema_rs
+from pydantic import BaseModel
 
 from host.domain.kept import kept_text, usable_call_id
 from host.domain.proposals import PlannerFault, ToolCall
@@ -13,7 +17,7 @@ from shared_contracts.digest import canonical_json
 
 _CALL_ID = PlannerFault("call_id_invalid", "The call's id is empty, too long or cannot be stored; make the call again.")
 _REUSED = PlannerFault("call_id_reused", "This call id belongs to an earlier call; use a fresh one.")
-_compiled: dict[str, jsonschema_rs.Validator] = {}
+_compiled: dict[type[BaseModel], jsonschema_rs.Validator] = {}
 
 
 def fault_of(step: Step, tool: Tool, proposal: ToolCall) -> PlannerFault | None:
@@ -22,13 +26,18 @@ def fault_of(step: Step, tool: Tool, proposal: ToolCall) -> PlannerFault | None:
         return _CALL_ID
     if any(call.call_id == proposal.call_id for call in step.state.evidence.calls):
         return _REUSED
-    validator = _compiled.get(tool.name)
+    return fault_of_arguments(tool, proposal.arguments)
+
+
+def fault_of_arguments(tool: Tool, arguments: Mapping[str, Any]) -> PlannerFault | None:
+    """Name what does not fit the contract as it is now."""
+    validator = _compiled.get(tool.arguments)
     if validator is None:
-        validator = _compiled[tool.name] = jsonschema_rs.validator_for(tool.input_schema)
+        validator = _compiled[tool.arguments] = jsonschema_rs.validator_for(tool.input_schema)
     try:
-        canonical_json(proposal.arguments)
-        validator.validate(proposal.arguments)
-        parse(tool.arguments, proposal.arguments)
+        canonical_json(arguments)
+        validator.validate(arguments)
+        parse(tool.arguments, arguments)
     except (ValueError, TypeError) as error:  # all that the three of them raise
         return PlannerFault("arguments_invalid", f"The arguments do not fit {tool.name}: {kept_text(str(error), 300)}")
     return None
