@@ -12,8 +12,8 @@ Invariant: what `OWNERS` names for a field is the only module that gives it anot
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -67,6 +67,7 @@ class Effect:
     outcome: str | None
     external_id: str | None
     verified: bool
+    opened_at: datetime | None = None  # as it was stored; None for one that this process has just opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +149,13 @@ class ControlLayer:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The row's version and fence, and how many decisions stand in its record."""
+    """The row's version and fence, how many decisions stand in its record, and when this driver last committed."""
 
     version: int
     fence: int
     seq: int
     decisions: int
+    committed_at: datetime | None = field(default=None, compare=False)  # the driver's, not the row's
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +187,10 @@ class State:
         tokens, cost_micros = control.tokens + usage.tokens, control.cost_micros + usage.cost_micros
         return replace(self, control=replace(control, tokens=tokens, cost_micros=cost_micros))
 
-    def after(self, version: int, fence: int, active_ms: int, entered_active_ms: int) -> State:
-        """Take over what a commit made of the row."""
+    def after(self, version: int, fence: int, active_ms: int, entered_active_ms: int, at: datetime) -> State:
+        """Take over what a commit made of the row; `at` is the database's time."""
         control = replace(self.control, active_ms=active_ms, entered_active_ms=entered_active_ms)
-        return replace(self, control=control, trace=replace(self.trace, version=version, fence=fence))
+        return replace(self, control=control, trace=replace(self.trace, version=version, fence=fence, committed_at=at))
 
     def with_effect(self, effect: Effect) -> State:
         """Put the effect in its place."""
@@ -199,6 +201,13 @@ class State:
         """Find what an earlier step already did under the same intention."""
         done = (effect for effect in self.evidence.effects if effect.name == tool and effect.outcome == "succeeded")
         return next(done, None)
+
+    def key_age(self, idempotency_key: str) -> timedelta:
+        """Tell how old a key is: from the first send under it to this driver's last commit."""
+        sent = [e.opened_at for e in self.evidence.effects if e.idempotency_key == idempotency_key]
+        known = [at for at in sent if at is not None]
+        committed_at = self.trace.committed_at
+        return committed_at - min(known) if known and committed_at is not None else timedelta()
 
     def effect_in_hand(self) -> Effect | None:
         """Give the newest effect of the call in hand."""
@@ -231,7 +240,8 @@ OWNERS: dict[str, Owner] = {
     **dict.fromkeys(("ControlLayer.tokens", "ControlLayer.cost_micros"), Owner.TURN),
     **dict.fromkeys((f"ControlLayer.{name}" for name in (
         "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep")), Owner.LOADED),
-    "Trace.version": Owner.COMMIT, "Trace.fence": Owner.COMMIT, "Trace.seq": Owner.STEP, "Trace.decisions": Owner.STEP,
+    "Trace.version": Owner.COMMIT, "Trace.fence": Owner.COMMIT, "Trace.committed_at": Owner.COMMIT,
+    "Trace.seq": Owner.STEP, "Trace.decisions": Owner.STEP,
 }
 # fmt: on
 
@@ -307,4 +317,5 @@ def _effect(effect: Mapping[str, Any]) -> Effect:
         outcome=effect["outcome"],
         external_id=effect["external_id"],
         verified=effect["verified_at"] is not None,
+        opened_at=datetime.fromisoformat(effect["opened_at"]),
     )

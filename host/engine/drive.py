@@ -141,7 +141,7 @@ class _Driver:
             )
         self.committed, self.claim = before, False
         self.lease.taken(before)
-        self.state = step.state.after(done.version, done.fence, done.active_ms, done.entered_active_ms)
+        self.state = step.state.after(done.version, done.fence, done.active_ms, done.entered_active_ms, done.at)
 
     # -- between the commits ------------------------------------------------------------------------------------
 

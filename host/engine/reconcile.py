@@ -1,12 +1,14 @@
 """What became of a write whose answer was lost: look it up by its key before anything else.
 
-Found: its id is adopted. Proved absent (the look-up closed the key for every attempt so far): one resend under the
-same key, where the contract allows it. Neither: `unknown`, and a person; it is never sent again by itself.
+Found: its id is adopted. Proved absent (the look-up closed the key for every attempt so far, and its provider still
+remembers it): one resend under the same key, where the contract allows it. Neither: `unknown`, and a person; it is never
+sent again by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from host.domain.control import ANSWERED, NEXT_ATTEMPT, Execution
@@ -63,6 +65,10 @@ def _not_found(parts: Parts, step: Step, tool: Tool, closed_through: int, *, ret
     effect, call = step.state.effect_in_hand(), _in_hand(step)
     if effect is None or closed_through < effect.attempt:
         return _look_again(parts, step, "not_closed")
+    if step.state.key_age(effect.idempotency_key) >= timedelta(days=tool.idempotency_retention_days):
+        step.settle_call(Execution.UNKNOWN)  # the provider may have forgotten it: nothing found proves nothing
+        review(step, "unknown_effect", "unknown_effect")
+        return None
     step.close_effect("absent")
     last = next(a for a in reversed(call.attempts) if a.purpose == "call")
     reason = retry_forbidden(step, tool, str(last.outcome), retry_allowed=retry_allowed)

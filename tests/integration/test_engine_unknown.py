@@ -250,3 +250,27 @@ async def test_after_a_crash_of_another_driver_the_planner_is_not_asked_about_wh
     assert asked_before_the_look_up == [0]
     assert state.task.state == "COMPLETED"
     assert effects_of(tools) == list(WRITES)
+
+
+@pytest.mark.parametrize(("days", "resent"), [(364, True), (365, False)])
+def test_a_key_that_its_provider_may_have_forgotten_is_looked_up_and_never_sent_again(days, resent):
+    @asynchronous
+    async def run() -> None:
+        tools = FakeTools(script={"create_return": [unknown()], "find_return": [rejected("unavailable")]})
+        async with engine(tools) as parts:
+            workflow_id = await take(parts)
+            await drive(parts, workflow_id)
+            advance_clock(parts, days * 86_400)
+            state = await settle(parts, workflow_id)
+            ((outcome, execution),) = await rows(
+                parts, "SELECT e.outcome, c.execution_state FROM effect e JOIN call c USING (workflow_id, step) LIMIT 1"
+            )
+        assert tools.sent("find_return") == 2
+        assert tools.sent("create_return") == (2 if resent else 1)
+        if resent:
+            assert state.task.state == "COMPLETED"
+        else:
+            assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "unknown_effect")
+            assert (outcome, execution) == (None, "unknown")
+
+    run()

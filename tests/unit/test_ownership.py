@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def changed(before: Any, after: Any) -> set[str]:
 @pytest.mark.parametrize(
     ("after", "owner"),
     [
-        (lambda at: at.after(9, 9, 9, 9), Owner.COMMIT),
+        (lambda at: at.after(9, 9, 9, 9, datetime(2026, 7, 31, tzinfo=UTC)), Owner.COMMIT),
         (lambda at: at.spent(Usage(9, 9)), Owner.TURN),
     ],
     ids=["a commit", "a turn"],

@@ -167,7 +167,7 @@ LAYERS = {
         "control", "active_ms", "entered_active_ms", "tokens", "cost_micros", "refusals_in_a_row", "refusals",
         "recoveries", "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep",
     },
-    "trace": {"version", "fence", "seq", "decisions"},
+    "trace": {"version", "fence", "seq", "decisions", "committed_at"},
 }  # fmt: skip
 
 

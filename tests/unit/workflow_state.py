@@ -66,6 +66,7 @@ def effect(step: int, name: str, outcome: str | None, *, number: int = 1, verifi
     return {
         "step": step, "attempt": number, "name": name, "idempotency_key": f"k:{name}", "outcome": outcome,
         "external_id": f"id-{name}" if outcome == "succeeded" else None, "verified_at": AT if verified else None,
+        "opened_at": AT,
     }  # fmt: skip
 
 
