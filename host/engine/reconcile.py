@@ -1,8 +1,8 @@
 """What became of a write whose answer was lost: look it up by its key before anything else.
 
 Found: its id is adopted. Proved absent (the look-up closed the key for every attempt so far, and its provider still
-remembers it): one resend under the same key, where the contract allows it. Neither: `unknown`, and a person; it is never
-sent again by itself.
+remembers it): one resend under the same key, where the contract allows it. Neither: `unknown`, and a person; it is
+never sent again by itself.
 """
 
 from __future__ import annotations
