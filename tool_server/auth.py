@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from shared_contracts.contract import FROM_TOKEN
+from shared_contracts.strict_json import NotJsonError, strict_json
 from shared_contracts.task_token import (
     LEEWAY_SECONDS,
     LIFETIME_SECONDS_MAX,
@@ -51,8 +52,9 @@ class Verifier:
         if signed.typ != TOKEN_TYPE:
             return Reason.TYPE
         try:
+            strict_json(signed.payload)  # a claim that is given twice would mean one thing here and another elsewhere
             claims = TaskClaims.model_validate_json(signed.payload)
-        except ValidationError:
+        except (NotJsonError, ValidationError):
             return Reason.CLAIMS
         fault = self._fault(claims, signed.key.issuer)
         if fault is not None:

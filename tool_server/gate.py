@@ -26,13 +26,14 @@ from tool_server.challenge import Challenges
 from tool_server.jws import Reason
 from tool_server.life import Life
 from tool_server.limits import Rates
-from tool_server.message import CALL, Fault, Message, read_message
+from tool_server.message import CALL, Message, read_message
 from tool_server.offer import OFFER
 
 log = structlog.get_logger()
 
 BODY_BYTES_MAX = 256 * 1024
 CALLER = "kessai.caller"  # the ASGI scope's member in which the handlers find who calls
+REACHED = "kessai.reached"  # its member that says that a call came through the protocol's own code
 
 _BEARER = re.compile(rb"[Bb][Ee][Aa][Rr][Ee][Rr] ([A-Za-z0-9._~+/-]+=*)")
 _PROBE_METHODS = frozenset({"initialize", "ping", "server/discover", "tools/list"})
@@ -115,26 +116,34 @@ class Gate:
         )
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, head: dict[str, list[bytes]]) -> None:
+        caller: Caller = scope[CALLER]
         outcome: bytes | Response | None = _media_fault(Request(scope), head)
         if outcome is None:
             outcome = await _body(receive, head.get("content-length", []))
         if isinstance(outcome, bytes):
-            refused = await self._judge(scope[CALLER], outcome, head)
-            if refused is None:
-                await self._app(_said_plainly(scope), _replay(outcome, receive), send)
+            message = read_message(outcome, [value.decode("latin-1") for value in head.get("mcp-protocol-version", [])])
+            if isinstance(message, Message):
+                await self._pass_on(scope, _replay(outcome, receive), send, message)
                 return
-            outcome = refused
+            if message.tool is not None:
+                await self._parts.log_refusal(caller, message.tool, "invalid_request")
+            outcome = protocol_fault(message.number, message.text, message.rpc_id)
         if outcome is not None:  # None: the caller has gone, and nobody waits for an answer
+            log.warning("refused", code="invalid_request", status=outcome.status_code, jti=caller.claims.jti)
             await outcome(scope, receive, send)
 
-    async def _judge(self, caller: Caller, body: bytes, head: dict[str, list[bytes]]) -> Response | None:
-        message = read_message(body, [value.decode("latin-1") for value in head.get("mcp-protocol-version", [])])
-        if isinstance(message, Fault):
-            return protocol_fault(message.number, message.text, message.rpc_id)
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, message: Message) -> None:
+        """Hand a message over. A call that the protocol's own code refuses comes to no handler that would log it."""
+        caller: Caller = scope[CALLER]
         refused = self._scope_fault(caller, message)
-        if refused is not None and message.tool is not None:
-            await self._parts.log_refusal(caller, message.tool, "scope_missing")
-        return refused
+        if refused is not None:
+            if message.tool is not None:
+                await self._parts.log_refusal(caller, message.tool, "scope_missing")
+            await refused(scope, receive, send)
+            return
+        await self._app(_said_plainly(scope), receive, send)
+        if message.tool is not None and REACHED not in scope:
+            await self._parts.log_refusal(caller, message.tool, "invalid_request")
 
     def _scope_fault(self, caller: Caller, message: Message) -> Response | None:
         tool = OFFER.get(message.tool) if message.method == CALL and message.tool is not None else None

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from shared_contracts.errors import ERROR_META, ERRORS, error_body
 from tool_server.answers import error_number
 from tool_server.call import Answer, Answered, Caller, Refused, refused
-from tool_server.gate import CALLER
+from tool_server.gate import CALLER, REACHED
 from tool_server.log import exception_fields
 from tool_server.offer import OFFER, listed
 
@@ -124,11 +124,12 @@ def result_of(answer: Answer) -> mcp_types.CallToolResult:
 
 
 def _caller(context: Context) -> Caller:
-    """Who calls, as the gate has verified it for this very request; without the gate there is no call."""
+    """Who calls, as the gate has verified it for this very request, and is told that it came this far."""
     request = context.request
     caller = request.scope.get(CALLER) if isinstance(request, Request) else None
-    if not isinstance(caller, Caller):
+    if not isinstance(request, Request) or not isinstance(caller, Caller):
         raise MCPError(error_number(401), ERRORS["token_missing"].meaning, _body("token_missing"))
+    request.scope[REACHED] = True
     return caller
 
 

@@ -36,11 +36,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why the body is no message that is served; `number` is the protocol's own error code."""
+    """Why the body is no message that is served; `number` is the protocol's own code, `tool` what it would call."""
 
     number: int
     text: str
     rpc_id: RpcId = None
+    tool: str | None = None
 
 
 def read_message(body: bytes, versions: list[str]) -> Message | Fault:
@@ -55,14 +56,20 @@ def read_message(body: bytes, versions: list[str]) -> Message | Fault:
 
 
 def _message(value: dict[str, Any]) -> Message:
-    name = value["params"].get("name") if value["method"] == CALL else None
-    return Message(rpc_id=value.get("id"), method=value["method"], tool=name)
+    return Message(rpc_id=value.get("id"), method=value["method"], tool=_tool(value))
+
+
+def _tool(value: dict[str, Any]) -> str | None:
+    name = value.get("params", {}).get("name") if value["method"] == CALL else None
+    return name if isinstance(name, str) else None
 
 
 def _envelope_fault(value: dict[str, Any]) -> Fault | None:
     method, params = value.get("method"), value.get("params", {})
     if value.get("jsonrpc") != "2.0" or not isinstance(method, str) or not isinstance(params, dict):
         return Fault(INVALID_REQUEST, "The body must be a JSON-RPC 2.0 request or notification with object params.")
+    if "result" in value or "error" in value:  # what we take for a request, the protocol's own code takes for an answer
+        return Fault(INVALID_REQUEST, "A request has no result and no error.", rpc_id=None, tool=_tool(value))
     if "id" not in value:
         if method.startswith(_NOTIFICATIONS):
             return None
@@ -70,7 +77,8 @@ def _envelope_fault(value: dict[str, Any]) -> Fault | None:
     if not _is_id(value["id"]):
         return Fault(INVALID_REQUEST, "The id must be a string or an integer of 64 bits.")
     if method == CALL and not (isinstance(params.get("name"), str) and isinstance(params.get("arguments"), _OBJECT)):
-        return Fault(INVALID_PARAMS, "tools/call needs a name (string) and arguments (object).", value["id"])
+        text = "tools/call needs a name (string) and arguments (object)."
+        return Fault(INVALID_PARAMS, text, value["id"], _tool(value))
     return None
 
 
@@ -86,5 +94,5 @@ def _version_fault(value: dict[str, Any], versions: list[str]) -> Fault | None:
     named = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
     if len(versions) > 1 or (named is not None and versions != [named]):
         text = "The MCP-Protocol-Version header does not match the protocol version in the body."
-        return Fault(HEADER_MISMATCH, text, value.get("id"))
+        return Fault(HEADER_MISMATCH, text, value.get("id"), _tool(value))
     return None

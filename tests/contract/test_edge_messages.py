@@ -118,6 +118,8 @@ def test_a_body_that_has_not_one_meaning_as_json_is_refused(server, era, body):
         {"params": []},
         {"params": "x"},
         {"params": None},
+        {"result": {}},
+        {"error": {"code": 1, "message": "an answer to nobody"}},
     ],
     ids=repr,
 )
@@ -134,6 +136,38 @@ def test_a_malformed_envelope_is_refused(server, era, changes):
 def test_a_call_without_a_name_or_with_arguments_that_are_no_object_is_refused(server, era, params):
     body = json.loads(request("ping", params, era=era)[0])
     unexecuted(server, json.dumps({**body, "method": "tools/call"}), era, -32602)
+
+
+MALFORMED: dict[str, dict[str, Any]] = {
+    "arguments that are a list": {"params": {**CALL, "arguments": []}},
+    "meta that is no object": {"params": {**CALL, "_meta": "x"}},
+    "a progress token that is an object": {"params": {**CALL, "_meta": {"progressToken": {}}}},
+    "an answer beside the request": {"error": {"code": 1, "message": "an answer to nobody"}},
+}
+
+
+@ERAS
+@pytest.mark.parametrize("changes", MALFORMED.values(), ids=MALFORMED.keys())
+def test_a_call_that_is_refused_before_any_handler_sees_it_is_logged_once(server, era, changes):
+    body = json.loads(request("tools/call", CALL, era=era)[0])
+    if "params" in changes and isinstance(meta := changes["params"].get("_meta", {}), dict):
+        kept = body["params"].get("_meta", {})
+        changes = {"params": {**changes["params"], "_meta": {**kept, **meta}}}
+    logged = server.dispatcher.logged
+    while not logged.empty():
+        logged.get_nowait()
+    calls, before = len(server.dispatcher.calls), len(server.dispatcher.refused)
+    response = send(server, json.dumps({**body, **changes}), era)
+    assert "error" in message_of(response)
+    assert logged.get(timeout=5) == ("get_order", "invalid_request")
+    assert (len(server.dispatcher.calls), len(server.dispatcher.refused)) == (calls, before + 1)
+
+
+@ERAS
+def test_a_call_that_a_handler_saw_is_logged_by_it_alone(server, era):
+    before = len(server.dispatcher.refused)
+    assert send(server, request("tools/call", CALL, era=era)[0], era).status_code == 200
+    assert server.dispatcher.refused[before:] == []
 
 
 @ERAS

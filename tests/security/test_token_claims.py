@@ -133,6 +133,18 @@ def test_a_payload_that_is_no_set_of_claims_is_refused(server, payload):
     refused(server, server.issuer.sign(server.issuer.header(), payload))
 
 
+@pytest.mark.parametrize("name", ["tenant_id", "scope", "use", "exp", "customer", "resource", "attempt"])
+@pytest.mark.parametrize("first", [True, False], ids=["before the true one", "after it"])
+def test_a_claim_that_is_given_twice_has_two_meanings_and_is_refused(server, name, first):
+    claims = server.issuer.claims()
+    inside = claims["authorization_details"][0]
+    value = json.dumps(inside[name] if name in inside else claims[name])  # even the same value
+    written, member = json.dumps(claims), f'"{name}": {value}'
+    assert written.count(member) == 1
+    twice = written.replace(member, f'"{name}": null, {member}' if first else f"{member}, {member}")
+    refused(server, server.issuer.sign(server.issuer.header(), twice.encode()), "claims")
+
+
 def test_expiry_not_before_and_issue_allow_for_a_small_difference_of_clocks_and_no_more(server):
     now, slack = int(time.time()), LEEWAY_SECONDS
     early = {"iat": now - 60, "nbf": now - 60}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import queue
 import socket
 import subprocess
 import sys
@@ -70,6 +71,7 @@ class StubDispatcher:
     unready: str | None = None
     calls: list[tuple[Caller, str, Mapping[str, Any] | None]] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
+    logged: queue.SimpleQueue[tuple[str, str]] = field(default_factory=queue.SimpleQueue)  # to wait for a refusal's log
     entered: int = 0
 
     async def __aenter__(self) -> Self:
@@ -88,6 +90,7 @@ class StubDispatcher:
 
     async def log_refusal(self, _caller: Caller, name: str, code: str) -> None:
         self.refused.append((name, code))
+        self.logged.put((name, code))
 
     async def disabled(self) -> frozenset[str]:
         return self.removed
