@@ -21,6 +21,7 @@ from host.domain.proposals import NeedsHuman, PlannerDecision, PlannerView, Tool
 from host.domain.workflow import RESUME, Finding, Seen, Transition, Version, Workflow
 from host.workflows.returns_messages import message
 from shared_contracts.base import Contract, Identifier, Moment, Prose, parse
+from shared_contracts.digest import digest
 from shared_contracts.policies import PolicyFacts
 from shared_contracts.returns import Ask, Outcome, ReturnLines, ReturnReason, Ruling, rule
 
@@ -220,7 +221,7 @@ def propose(view: PlannerView) -> PlannerDecision:
     """Propose what the state asks for: the deterministic driver of this business, no model."""
     case = view.case
     request = {"order_id": case["order_id"], "lines": case["lines"], "reason": case["reason"]}
-    call_id = f"call_{view.turn}"
+    call_id = f"call_{digest(case)[:16]}_{view.turn}"  # of this case alone, so that it leads back to it
     match view.state:
         case S.RECEIVED:
             return ToolCall(call_id, "get_order", {"order_id": case["order_id"]})

@@ -186,12 +186,12 @@ async def test_any_of_its_ids_finds_the_workflow_and_with_it_the_others():
         ]  # fmt: skip
         async with parts.pool.connection() as connection:
             found = [await store.find(connection, name, 5) for name in names]
-            shared = await store.find(connection, record["calls"][0]["call_id"], 5)
+            of_a_call = await store.find(connection, record["calls"][0]["call_id"], 5)
             nothing = [
                 await store.find(connection, name, 5) for name in (f"{workflow_id}.9", f"{workflow_id}.x", "R-0", "")
             ]
     assert found == [[workflow_id]] * len(names)
-    assert workflow_id in shared
+    assert of_a_call == [workflow_id]
     assert nothing == [[], [], [], []]
 
 

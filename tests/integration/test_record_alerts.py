@@ -23,7 +23,7 @@ from shared_contracts.base import dump
 from tests.support.engine import advance_clock, asynchronous, engine, take
 from tests.support.fake_tools import FakeTools, rejected
 from tests.support.records import fits, record_of, rows_of
-from tests.support.scripted_planner import ScriptedPlanner
+from tests.support.scripted_planner import ScriptedPlanner, calling
 
 
 def as_page(row: Any) -> str:
@@ -114,14 +114,15 @@ async def test_details_out_of_proportion_are_left_out_and_the_step_is_still_writ
 
 
 @asynchronous
-async def test_any_one_of_step_workflow_return_and_message_id_leads_to_the_other_ids_and_the_call():
+async def test_any_one_of_call_step_workflow_return_and_message_id_leads_to_the_other_four():
     async with engine(FakeTools()) as parts:
-        workflow_id = await take(parts)
+        other, workflow_id = await take(parts, order_id="A-2"), await take(parts)
+        await drive(parts, other)
         await drive(parts, workflow_id)
         whole = await record_of(parts, workflow_id)
         call, result = whole["calls"][2], whole["result"]
         ids = {"step": call["step_id"], "workflow": str(workflow_id), "return": result["return_id"]}
-        for name in (*ids.values(), result["message_id"]):
+        for name in (*ids.values(), result["message_id"], call["call_id"]):
             found = await record_of(parts, await found_id(parts.pool, name))
             assert (found["workflow_id"], found["result"]["return_id"]) == (ids["workflow"], ids["return"])
             assert found["result"]["message_id"] == result["message_id"]
@@ -130,7 +131,8 @@ async def test_any_one_of_step_workflow_return_and_message_id_leads_to_the_other
 
 @asynchronous
 async def test_a_call_id_that_two_workflows_have_lists_both_and_asks_for_a_step(capsys: pytest.CaptureFixture[str]):
-    async with engine(FakeTools()) as parts:
+    always_the_same = ScriptedPlanner([calling("get_order", {"order_id": order}, "call_0") for order in ("A-1", "A-2")])
+    async with engine(FakeTools(script={"get_order": [rejected("not_found")] * 2}), always_the_same) as parts:
         first, second = await take(parts), await take(parts, order_id="A-2")
         await drive(parts, first)
         await drive(parts, second)
@@ -139,7 +141,7 @@ async def test_a_call_id_that_two_workflows_have_lists_both_and_asks_for_a_step(
             await found_id(parts.pool, call_id)
     said = capsys.readouterr()
     lines = [line.split() for line in said.err.splitlines()]
-    assert lines[1:] == [[str(one), "COMPLETED", f"{one}.1", "get_order"] for one in (second, first)]
+    assert lines[1:] == [[str(one), "REJECTED", f"{one}.1", "get_order"] for one in (second, first)]
     assert said.out == ""
     assert caught.value.code is Exit.BAD_INPUT
     assert "step_id" in caught.value.mend

@@ -9,6 +9,7 @@ import pytest
 from host.domain.proposals import NeedsHuman, Observation, PlannerFault, PlannerView, ToolCall
 from host.domain.workflow import Finding, Seen
 from host.workflows.returns import RETURNS
+from shared_contracts.digest import digest
 from shared_contracts.returns import DECISION_TABLE, Outcome
 from shared_contracts.tools import TOOLS
 from tests.support.fake_tools import FakeTools
@@ -40,7 +41,13 @@ def view(state: str, *observations: Observation, refusals: int = 0, turn: int = 
 )
 def test_each_state_proposes_its_own_call_under_the_id_of_its_turn(state, tool, arguments):
     created = Observation("create_return", "call_3", REQUEST, CREATED, None)
-    assert RETURNS.propose(view(state, created, turn=4)) == ToolCall("call_4", tool, arguments)
+    assert RETURNS.propose(view(state, created, turn=4)) == ToolCall(f"call_{digest(CASE)[:16]}_4", tool, arguments)
+
+
+def test_a_call_of_another_case_has_another_id():
+    other = PlannerView("returns", "RECEIVED", 1, {**CASE, "order_id": "A-2"}, (), ())
+    ids = {said.call_id for said in map(RETURNS.propose, (view("RECEIVED"), other)) if isinstance(said, ToolCall)}
+    assert len(ids) == 2
 
 
 @pytest.mark.parametrize("state", ["REJECTED", "COMPLETED", "NEEDS_REVIEW", "RETRY_WAIT", "COMPENSATION_REQUIRED"])
