@@ -104,7 +104,7 @@ class ReturnFacts(Contract):
         return self
 
 
-class Outcome(StrEnum):
+class RulingOutcome(StrEnum):
     """Where a ruling leads."""
 
     ELIGIBLE = "eligible"
@@ -117,7 +117,7 @@ class Outcome(StrEnum):
 class Ruling:
     """An outcome and the row that gave it."""
 
-    outcome: Outcome
+    outcome: RulingOutcome
     reason: str
 
 
@@ -129,7 +129,7 @@ class Row:
     """One row of the decision table."""
 
     reason: str
-    outcome: Outcome
+    outcome: RulingOutcome
     when: _Test
 
 
@@ -185,21 +185,21 @@ def _high_value(facts: ReturnFacts, _asks: frozenset[Ask]) -> bool:
 
 # fmt: off
 DECISION_TABLE: tuple[Row, ...] = (
-    #   reason               outcome               when
-    Row("out_of_scope",      Outcome.NEEDS_REVIEW, lambda _facts, asks: len(asks) > 0),
-    Row("undecidable",       Outcome.NEEDS_REVIEW, _undecidable),
-    Row("not_returnable",    Outcome.REJECTED,     _not_returnable),
-    Row("already_returned",  Outcome.REJECTED,     _any(lambda line: line.requested > line.left)),
-    Row("dangerous_goods",   Outcome.NEEDS_REVIEW, _any(lambda line: line.dangerous)),
-    Row("final_sale_defect", Outcome.NEEDS_REVIEW, _at_fault(_final_sale)),
-    Row("final_sale",        Outcome.REJECTED,     _final_sale),
-    Row("exception_claimed", Outcome.NEEDS_REVIEW, _at_fault(_late)),
-    Row("out_of_period",     Outcome.REJECTED,     _late),
-    Row("high_value",        Outcome.APPROVAL,     _high_value),
-    Row("eligible",          Outcome.ELIGIBLE,     lambda _facts, _asks: True),
+    #   reason               outcome                     when
+    Row("out_of_scope",      RulingOutcome.NEEDS_REVIEW, lambda _facts, asks: len(asks) > 0),
+    Row("undecidable",       RulingOutcome.NEEDS_REVIEW, _undecidable),
+    Row("not_returnable",    RulingOutcome.REJECTED,     _not_returnable),
+    Row("already_returned",  RulingOutcome.REJECTED,     _any(lambda line: line.requested > line.left)),
+    Row("dangerous_goods",   RulingOutcome.NEEDS_REVIEW, _any(lambda line: line.dangerous)),
+    Row("final_sale_defect", RulingOutcome.NEEDS_REVIEW, _at_fault(_final_sale)),
+    Row("final_sale",        RulingOutcome.REJECTED,     _final_sale),
+    Row("exception_claimed", RulingOutcome.NEEDS_REVIEW, _at_fault(_late)),
+    Row("out_of_period",     RulingOutcome.REJECTED,     _late),
+    Row("high_value",        RulingOutcome.APPROVAL,     _high_value),
+    Row("eligible",          RulingOutcome.ELIGIBLE,     lambda _facts, _asks: True),
 )
 # fmt: on
-ORDER_NOT_FOUND = Ruling(Outcome.REJECTED, "order_not_found")  # row 1: there are no facts to look at
+ORDER_NOT_FOUND = Ruling(RulingOutcome.REJECTED, "order_not_found")  # row 1: there are no facts to look at
 
 
 def rule(facts: ReturnFacts | None, asks: frozenset[Ask]) -> Ruling:

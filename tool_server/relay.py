@@ -26,7 +26,7 @@ _SECONDS = 1.0  # between rounds; a look costs one indexed read
 log = structlog.get_logger()
 
 
-async def run_once(pool: Pool, channel: Channel, stop: asyncio.Event | None = None) -> int:
+async def send_due(pool: Pool, channel: Channel, stop: asyncio.Event | None = None) -> int:
     """Try every due notice once, one after the other; give how many were tried."""
     tried = 0
     for tenant, key in await due(pool):
@@ -40,7 +40,7 @@ async def run(pool: Pool, channel: Channel, stop: asyncio.Event) -> None:
     """Run until asked to stop; a database that is away, or not migrated yet, is waited for."""
     while not stop.is_set():
         try:
-            await run_once(pool, channel, stop)
+            await send_due(pool, channel, stop)
             await forget_tokens(pool)
         except (psycopg.Error, UnavailableError, BusyError) as error:
             log.warning("relay_waits", **exception_fields(error))

@@ -18,7 +18,7 @@ from host.database import NotReadyError, database
 from host.settings import Links, Settings, SettingsError, home_root, libpq_variables, links, load
 from host.stack import doctor as look
 from host.stack.assembly import TOOL_SERVER, resource_at
-from host.stack.doctor import Finding
+from host.stack.doctor import Check
 from host.stack.errors import StackError
 from host.stack.home import Home, existing_home, obstacle
 from host.stack.keys import issuer_of, key_files
@@ -56,16 +56,16 @@ def _show(view: Checks) -> None:
         to.print(plain(f"{one.check}: {one.detail}{mend}"), soft_wrap=True)
 
 
-async def _findings() -> AsyncIterator[Finding]:
-    yield Finding("versions", True, f"Python {platform.python_version()}, {', '.join(map(_packaged, PACKAGES))}", "")
+async def _findings() -> AsyncIterator[Check]:
+    yield Check("versions", True, f"Python {platform.python_version()}, {', '.join(map(_packaged, PACKAGES))}", "")
     try:
         settings = load()
         found = links(settings)
     except SettingsError as error:
-        yield Finding("settings", False, str(error), "mend the variable that is named")
+        yield Check("settings", False, str(error), "mend the variable that is named")
         return
     where = "this machine's own stack" if found is None else "the database and tool server of the settings"
-    yield Finding("settings", True, f"{len(settings.model_fields_set)} set; works with {where}", "")
+    yield Check("settings", True, f"{len(settings.model_fields_set)} set; works with {where}", "")
     for finding in look.check_environment(libpq_variables()):
         yield finding
     async for finding in _own_stack(settings) if found is None else _elsewhere(settings, found):
@@ -76,17 +76,17 @@ def _packaged(name: str) -> str:
     return f"{name} {version(name)}"
 
 
-async def _elsewhere(settings: Settings, found: Links) -> AsyncIterator[Finding]:
+async def _elsewhere(settings: Settings, found: Links) -> AsyncIterator[Check]:
     for finding in await _database(found.dsn):
         yield finding
     yield await _tool_server(settings, found)
 
 
-async def _own_stack(settings: Settings) -> AsyncIterator[Finding]:
+async def _own_stack(settings: Settings) -> AsyncIterator[Check]:
     root = home_root(settings)
     home, seen = existing_home(root), await status(root)
     hindered = obstacle(root) if home is None else None
-    yield Finding("home", hindered is None, f"{root}: {seen.why}", "" if hindered is None else hindered.mend)
+    yield Check("home", hindered is None, f"{root}: {seen.why}", "" if hindered is None else hindered.mend)
     if home is None:
         return
     for finding in look.check_files(home):
@@ -115,20 +115,20 @@ def _links(home: Home, seen: StackStatus) -> Links | None:
     return Links(dsn, url, url, issuer_of(home), key_files(home).signing)
 
 
-def _part(part: PartStatus) -> Finding:
+def _part(part: PartStatus) -> Check:
     name = part.name.replace("_", " ")
     match part.state:
         case PartState.RUNNING:
-            return Finding(name, True, f"runs as process {part.pid}, port {part.port or 'none'}", "")
+            return Check(name, True, f"runs as process {part.pid}, port {part.port or 'none'}", "")
         case PartState.STOPPED:
-            return Finding(name, True, "does not run; kessai run or kessai up starts it", "")
+            return Check(name, True, "does not run; kessai run or kessai up starts it", "")
         case PartState.DIED:
-            return Finding(name, False, "died", f"see {part.log}, then: kessai up")
+            return Check(name, False, "died", f"see {part.log}, then: kessai up")
         case PartState.NOT_READY:
-            return Finding(name, False, f"process {part.pid} is not ready", f"see {part.log}")
+            return Check(name, False, f"process {part.pid} is not ready", f"see {part.log}")
 
 
-async def _database(dsn: str) -> list[Finding]:
+async def _database(dsn: str) -> list[Check]:
     findings = await look.check_database(dsn)
     if any(finding.check == "database" for finding in findings):
         return findings
@@ -136,19 +136,19 @@ async def _database(dsn: str) -> list[Finding]:
         async with database(dsn, 1) as pool, pool.connection() as connection:
             rights = await store.rights(connection)
     except NotReadyError as error:
-        return [*findings, Finding("schema", False, str(error), "kessai migrate")]
+        return [*findings, Check("schema", False, str(error), "kessai migrate")]
     mend = f"let KESSAI_DSN name {WORKS_AS}, which writes through functions alone"
     said = f"{rights.role}" + ("" if rights.narrow else " may do more than the engine needs")
-    return [*findings, Finding("schema", True, "is this program's", ""), Finding("rights", rights.narrow, said, mend)]
+    return [*findings, Check("schema", True, "is this program's", ""), Check("rights", rights.narrow, said, mend)]
 
 
-async def _tool_server(settings: Settings, found: Links) -> Finding:
+async def _tool_server(settings: Settings, found: Links) -> Check:
     from host.tool_client.mint import SigningKeyError
     from host.wiring import driver
 
     try:
         async with driver(settings, found) as opened:
             names = ", ".join(sorted(opened.listing.available))
-            return Finding("tool server", True, f"{found.server_url} takes our tokens and offers {names}", "")
+            return Check("tool server", True, f"{found.server_url} takes our tokens and offers {names}", "")
     except (NotReadyError, StackError, SigningKeyError) as error:
-        return Finding("tool server", False, str(error), "mend what it names")
+        return Check("tool server", False, str(error), "mend what it names")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from host.commands.output import add, console, say, table, write_json
-from host.commands.place import choice
+from host.commands.workplace import choice
 from host.settings import Settings, home_root
 from host.stack import removal
 from host.stack import stack as life

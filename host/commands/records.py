@@ -10,8 +10,8 @@ from uuid import UUID
 from host.commands import sheets
 from host.commands.exits import CommandError, Exit
 from host.commands.output import console, write_json
-from host.commands.place import reading
 from host.commands.reading import found_id, recorded, rows_of
+from host.commands.workplace import reading
 from host.domain.workflow import states
 from host.explain import explain
 from host.record import handover_reason, status

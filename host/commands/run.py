@@ -23,10 +23,10 @@ from host.commands import ending
 from host.commands.exits import CommandError, Exit
 from host.commands.follow import Follower, Timeline
 from host.commands.output import command, console, plain, say, write_json
-from host.commands.place import Place, emptied, working
 from host.commands.reading import found_id, record_of
+from host.commands.workplace import Workplace, emptied, working
 from host.domain.workflow import Workflow
-from host.engine.accept import CASE_BYTES_MAX, CaseError, accept, read_case, read_document
+from host.engine.accept import CASE_BYTES_MAX, CaseError, Taken, accept, read_case, read_document
 from host.engine.drive import drive
 from host.settings import Settings
 from host.workflows.catalogue import CURRENT
@@ -55,7 +55,10 @@ class Continuation:
     name: str
 
 
-def prepare(argument: str, principal: str, as_of: str | None) -> Submission | Continuation:
+Asked = Submission | Continuation
+
+
+def prepare(argument: str, principal: str, as_of: str | None) -> Asked:
     """Tell a case from a name, and read the case; raises CaseError and CommandError."""
     path = Path(argument)
     if argument != "-" and not path.exists():
@@ -102,7 +105,7 @@ def moment(text: str) -> datetime:
     return read
 
 
-async def run(settings: Settings, asked: Submission | Continuation, *, fresh: bool, as_json: bool) -> Exit:
+async def run(settings: Settings, asked: Asked, *, fresh: bool, as_json: bool) -> Exit:
     """Run to rest; gives the exit code."""
     to = None if as_json else console()
     if fresh:
@@ -119,18 +122,10 @@ async def run(settings: Settings, asked: Submission | Continuation, *, fresh: bo
                 raise
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The workflow, and whether this command made it."""
-
-    workflow_id: UUID
-    created: bool
-
-
-async def _workflow(driver: Driver, asked: Submission | Continuation) -> Known:
+async def _workflow(driver: Driver, asked: Asked) -> Taken:
     parts = driver.parts
     if isinstance(asked, Continuation):
-        return Known(await found_id(parts.pool, asked.name), created=False)
+        return Taken(await found_id(parts.pool, asked.name), created=False)
     principal = parts.authorization.by_name().get(asked.principal)
     if principal is None:
         names = ", ".join(sorted(parts.authorization.by_name()))
@@ -139,8 +134,7 @@ async def _workflow(driver: Driver, asked: Submission | Continuation) -> Known:
         )
     kind = parts.kinds[asked.workflow.kind, asked.workflow.release]
     # nobody is woken: this process drives it, and a sweeper brings it to a worker should this process die
-    taken = await accept(parts, kind, asked.case, principal, driver.pins, asked.as_of, _nobody)
-    return Known(taken.workflow_id, taken.created)
+    return await accept(parts, kind, asked.case, principal, driver.pins, asked.as_of, _nobody)
 
 
 async def _nobody(connection: AsyncConnection[Any], workflow_id: UUID) -> None:
@@ -149,7 +143,7 @@ async def _nobody(connection: AsyncConnection[Any], workflow_id: UUID) -> None:
 
 
 async def _follow(
-    settings: Settings, place: Place, driver: Driver, asked: Submission | Continuation, known: Known, to: Console | None
+    settings: Settings, place: Workplace, driver: Driver, asked: Asked, known: Taken, to: Console | None
 ) -> Exit:
     timeline = Timeline(driver.parts.pool, known.workflow_id, to)
     _head(to, place, asked, known)
@@ -164,7 +158,7 @@ async def _follow(
     return ending.code(standing, settings, known.workflow_id)
 
 
-def _head(to: Console | None, place: Place, asked: Submission | Continuation, known: Known) -> None:
+def _head(to: Console | None, place: Workplace, asked: Asked, known: Taken) -> None:
     again = isinstance(asked, Submission) and not known.created
     if to is None:
         if again:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from host.commands import sheets
 from host.commands.exits import CommandError, Exit
 from host.commands.output import console, say, write_json
-from host.commands.place import reading, working
+from host.commands.workplace import reading, working
 from host.database import database
 from host.domain.principals import Principal
 from host.engine.parts import new_id, new_jti
@@ -91,7 +91,7 @@ def _grant(wanted: TokenRequest, principal: Principal, task_id: UUID) -> Externa
         jti=new_jti(),
         task_id=str(task_id),
         tenant_id=principal.tenant_id,
-        subject=principal.name,
+        principal=principal.name,
         customer=wanted.customer,
         scopes=scopes,
         tool=tool,
@@ -145,12 +145,8 @@ def _operator() -> str:
 
 
 def _task(grant: ExternalGrant, wanted: TokenRequest) -> dict[str, Any]:
-    return {
-        "jti": grant.jti, "task_id": grant.task_id, "tenant_id": grant.tenant_id, "principal": grant.subject,
-        "customer": grant.customer, "scopes": sorted(grant.scopes), "tool": grant.tool, "resource": grant.resource,
-        "idempotency_key": grant.idempotency_key, "seconds": grant.seconds,
-        "issued_by": _operator() if wanted.issued_by is None else wanted.issued_by,
-    }  # fmt: skip
+    issued_by = _operator() if wanted.issued_by is None else wanted.issued_by
+    return asdict(grant) | {"scopes": sorted(grant.scopes), "issued_by": issued_by}
 
 
 async def listed(settings: Settings, most: int, *, as_json: bool) -> None:

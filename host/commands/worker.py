@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from host import pulse
 from host.commands.exits import CommandError, Exit
 from host.commands.output import say, write_json
-from host.commands.place import choice, working
+from host.commands.workplace import choice, working
 from host.settings import Settings, SettingsError, home_root
 from host.stack.stack import temporary_database
 from host.store.migrate import migrate as bring_up

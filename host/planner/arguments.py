@@ -21,7 +21,7 @@ class ArgumentsRefusedError(ValueError):
     """The arguments are not one complete JSON object."""
 
 
-def read_arguments(arguments: str | dict[str, Any] | None) -> dict[str, Any]:
+def parse_arguments(arguments: str | dict[str, Any] | None) -> dict[str, Any]:
     """The object that a model meant, from its text or as a vendor parsed it. Raises ArgumentsRefusedError."""
     value = _parse(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(value, dict):

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from host.domain.proposals import Final, NeedsHuman, PlannerDecision, PlannerFault, ToolCall
-from host.planner.arguments import ArgumentsRefusedError, read_arguments
+from host.planner.arguments import ArgumentsRefusedError, parse_arguments
 from host.planner.turns import NO_TURN, Call, Finish, Turn
 
 FINISH, HAND_OVER = "finish", "hand_over"  # terminals look like tools to a model; no tool may take the names
@@ -97,7 +97,7 @@ def _decode_call(call: Call, offered: frozenset[str], turn_number: int) -> Plann
     if call.name not in offered | {FINISH, HAND_OVER}:
         return _unknown_tool(call.name, offered)
     try:
-        arguments = read_arguments(call.arguments)
+        arguments = parse_arguments(call.arguments)
     except ArgumentsRefusedError as refused:
         return PlannerFault("arguments_invalid", str(refused))
     if call.name == FINISH:

@@ -27,7 +27,7 @@ OVERRIDING = ("PGPASSWORD", "PGOPTIONS", "PGSERVICE", "PGSERVICEFILE", "PGHOSTAD
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Check:
     """One line. `mend` is empty where all is well."""
 
     check: str
@@ -36,7 +36,7 @@ class Finding:
     mend: str
 
 
-def check_files(home: Home) -> list[Finding]:
+def check_files(home: Home) -> list[Check]:
     """Every secret is ours alone, and the signing key is one."""
     files = key_files(home)
     roles = [home.passwords / side / role for side in Side for role in LIMITED[side]]
@@ -53,25 +53,25 @@ def check_files(home: Home) -> list[Finding]:
     ]
 
 
-def check_environment(names: Mapping[str, str]) -> list[Finding]:
+def check_environment(names: Mapping[str, str]) -> list[Check]:
     """Variables of libpq that would win over our connection strings."""
     found = [name for name in OVERRIDING if name in names]
     if not found:
-        return [Finding("libpq variables", True, "none that would override ours", "")]
+        return [Check("libpq variables", True, "none that would override ours", "")]
     return [
-        Finding("libpq variables", False, f"{name} is set and overrides our connection strings", f"unset {name}")
+        Check("libpq variables", False, f"{name} is set and overrides our connection strings", f"unset {name}")
         for name in found
     ]
 
 
-def check_port(name: str, port: int, *, ours: bool) -> Finding:
+def check_port(name: str, port: int, *, ours: bool) -> Check:
     """`ours` says that our own process holds it."""
     if ours or is_free(port):
-        return Finding(f"port of {name}", True, f"{port} {'is ours' if ours else 'is free'}", "")
-    return Finding(f"port of {name}", False, f"{port} is held by another program", "end it, or set another port")
+        return Check(f"port of {name}", True, f"{port} {'is ours' if ours else 'is free'}", "")
+    return Check(f"port of {name}", False, f"{port} is held by another program", "end it, or set another port")
 
 
-async def check_database(dsn: str) -> list[Finding]:
+async def check_database(dsn: str) -> list[Check]:
     """Durability, version and clock of the server behind a connection string."""
     try:
         async with await psycopg.AsyncConnection.connect(dsn, autocommit=True, connect_timeout=5) as connection:
@@ -79,16 +79,16 @@ async def check_database(dsn: str) -> list[Finding]:
             return [*settings, _version(connection.info.server_version), await _clock(connection)]
     except psycopg.OperationalError as error:
         said = str(error).strip().splitlines()[0]
-        return [Finding("database", False, f"does not answer: {said}", "kessai up, or mend KESSAI_DSN")]
+        return [Check("database", False, f"does not answer: {said}", "kessai up, or mend KESSAI_DSN")]
 
 
-def _tried(check: str, look: Callable[[], str]) -> Finding:
+def _tried(check: str, look: Callable[[], str]) -> Check:
     try:
-        return Finding(check, True, look(), "")
+        return Check(check, True, look(), "")
     except StackError as error:
-        return Finding(check, False, error.what, error.mend)
+        return Check(check, False, error.what, error.mend)
     except FileNotFoundError as error:
-        return Finding(check, False, f"{error.filename} is missing", "start the stack again: it is made anew")
+        return Check(check, False, f"{error.filename} is missing", "start the stack again: it is made anew")
 
 
 def _is_secret(path: Path) -> str:
@@ -101,33 +101,33 @@ def _is_private(directory: Path) -> str:
     return "open to its owner alone"
 
 
-def _published(home: Home) -> Finding:
+def _published(home: Home) -> Check:
     files = key_files(home)
     try:
         kid = str(public_part(read_signing_key(files.signing))["kid"])
         published = kid in files.jwks.read_text("utf-8")
     except (StackError, OSError) as error:
-        return Finding("published keys", False, str(error), "mend the signing key, then start the stack again")
+        return Check("published keys", False, str(error), "mend the signing key, then start the stack again")
     if published:
-        return Finding("published keys", True, f"hold {kid}", "")
-    return Finding("published keys", False, f"{files.jwks} lacks {kid}", "start the stack again: it is made anew")
+        return Check("published keys", True, f"hold {kid}", "")
+    return Check("published keys", False, f"{files.jwks} lacks {kid}", "start the stack again: it is made anew")
 
 
-async def _setting(connection: psycopg.AsyncConnection[tuple[object, ...]], name: str) -> Finding:
+async def _setting(connection: psycopg.AsyncConnection[tuple[object, ...]], name: str) -> Check:
     row = await (await connection.execute("SELECT current_setting(%s)", (name,))).fetchone()
     value = None if row is None else row[0]
     well = value == "on"
     mend = "" if well else f"ALTER SYSTEM SET {name} = on: without it a crash loses what was recorded"
-    return Finding(f"PostgreSQL {name}", well, str(value), mend)
+    return Check(f"PostgreSQL {name}", well, str(value), mend)
 
 
-def _version(version: int) -> Finding:
+def _version(version: int) -> Check:
     well = version >= MAJOR_MIN * 10_000
     mend = "" if well else f"use PostgreSQL {MAJOR_MIN} or newer"
-    return Finding("PostgreSQL version", well, f"{version // 10_000}.{version % 10_000}", mend)
+    return Check("PostgreSQL version", well, f"{version // 10_000}.{version % 10_000}", mend)
 
 
-async def _clock(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> Finding:
+async def _clock(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> Check:
     """Against the middle of the round trip. Tokens go by our clock, everything else by the database's."""
     before = time.time()
     row = await (await connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")).fetchone()
@@ -135,4 +135,4 @@ async def _clock(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> Fin
     apart = abs(float(str(row[0])) - (before + after) / 2) if row is not None else float("inf")
     well = apart <= CLOCK_SECONDS_MAX + (after - before) / 2
     mend = "" if well else "let both machines follow the same time server"
-    return Finding("clocks", well, f"this process and the database are {apart:.3f} s apart", mend)
+    return Check("clocks", well, f"this process and the database are {apart:.3f} s apart", mend)

@@ -66,7 +66,7 @@ class ExternalGrant:
     jti: str
     task_id: str
     tenant_id: str
-    subject: str
+    principal: str
     customer: str
     scopes: frozenset[str]
     tool: str | None
@@ -118,7 +118,7 @@ class Minter:
         )
         now = int(self._clock())
         claims = TaskClaims(
-            iss=self._issuer, aud=self._audience, sub=grant.subject, client_id=EXTERNAL_CLIENT,
+            iss=self._issuer, aud=self._audience, sub=grant.principal, client_id=EXTERNAL_CLIENT,
             tenant_id=grant.tenant_id, task_id=grant.task_id, scope=" ".join(sorted(grant.scopes)), iat=now, nbf=now,
             exp=now + min(grant.seconds, LIFETIME_SECONDS_MAX[Use.EXTERNAL]), jti=grant.jti, use=Use.EXTERNAL,
             authorization_details=(details,),

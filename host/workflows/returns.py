@@ -23,7 +23,7 @@ from host.workflows.returns_messages import message
 from shared_contracts.base import Contract, Identifier, Moment, Prose, parse
 from shared_contracts.digest import digest
 from shared_contracts.policies import PolicyFacts
-from shared_contracts.returns import Ask, Outcome, ReturnLines, ReturnReason, Ruling, rule
+from shared_contracts.returns import Ask, ReturnLines, ReturnReason, Ruling, RulingOutcome, rule
 
 
 class ReturnsCase(Contract):
@@ -156,7 +156,11 @@ def _judge(case: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
     if not _answers(case, answer):
         return Finding("undecidable", "evidence_insufficient")
     ruling = _ruling(case, answer)
-    events = {Outcome.ELIGIBLE: "eligible", Outcome.APPROVAL: "eligible", Outcome.REJECTED: "ineligible"}
+    events = {
+        RulingOutcome.ELIGIBLE: "eligible",
+        RulingOutcome.APPROVAL: "eligible",
+        RulingOutcome.REJECTED: "ineligible",
+    }
     review = "out_of_scope" if ruling.reason == "out_of_scope" else "undecidable"
     return Finding(
         event=events.get(ruling.outcome, review),
@@ -214,7 +218,7 @@ def needs_approval(condition: str, seen: tuple[Seen, ...], case: Mapping[str, An
     if condition != "amount_reaches_threshold":
         return True
     answer = _result(seen, "check_return_policy")
-    return answer is None or _ruling(case, parse(PolicyFacts, answer)).outcome is not Outcome.ELIGIBLE
+    return answer is None or _ruling(case, parse(PolicyFacts, answer)).outcome is not RulingOutcome.ELIGIBLE
 
 
 def propose(view: PlannerView) -> PlannerDecision:

@@ -10,7 +10,7 @@ import pytest
 
 from shared_contracts.base import parse
 from shared_contracts.policies import PolicyFacts
-from shared_contracts.returns import Outcome, rule
+from shared_contracts.returns import RulingOutcome, rule
 from tests.support.retail import SNAPSHOT, TENANT, cents, lines_of, read_retail, retail_seed
 from tests.support.tool_shop import Shop, ask, code_of, given, open_shop
 from tool_server.seed_checks import check
@@ -55,7 +55,7 @@ def test_every_right_request_is_eligible_and_worth_what_the_data_says(data, shop
             order = orders_of(data)[wanted["order_id"]]
             answer = parse(PolicyFacts, given(await told(tools, order, lines_of(order, wanted["item_ids"]))))
             assert answer.snapshot == SNAPSHOT
-            assert rule(answer.facts, NOTHING_ASKED).outcome is Outcome.ELIGIBLE, wanted
+            assert rule(answer.facts, NOTHING_ASKED).outcome is RulingOutcome.ELIGIBLE, wanted
             assert (answer.facts.refund.amount, answer.facts.refund.currency) == (cents(wanted["refund_usd"]), "USD")
         return len(data["returns"])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from host.stack.doctor import Finding, check_database, check_environment, check_files, check_port
+from host.stack.doctor import Check, check_database, check_environment, check_files, check_port
 from host.stack.home import Home, open_home
 from host.stack.keys import ensure_keys, key_files
 from host.stack.ports import LOOPBACK, choose_port
@@ -35,7 +35,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, 
         yield cluster, started(cluster)
 
 
-def wrong(findings: list[Finding]) -> dict[str, str]:
+def wrong(findings: list[Check]) -> dict[str, str]:
     assert all(finding.mend for finding in findings if not finding.well)
     return {finding.check: finding.detail for finding in findings if not finding.well}
 

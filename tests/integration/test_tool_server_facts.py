@@ -10,7 +10,7 @@ import pytest
 
 from shared_contracts.base import parse
 from shared_contracts.policies import PolicyFacts
-from shared_contracts.returns import Outcome, rule
+from shared_contracts.returns import RulingOutcome, rule
 from tests.support.tool_orders import ASKED_AT, line, order, policy, seed
 from tests.support.tool_shop import Shop, ask, code_of, given, open_shop
 from tool_server.call import Answer, Answered
@@ -48,7 +48,7 @@ def one_way(shop: Shop, arguments: dict[str, Any], **token: Any) -> tuple[str, s
     facts = check(shop, arguments, **token).facts
     ruling = rule(facts, frozenset())
     told = create(shop, arguments, **token)
-    if ruling.outcome is Outcome.ELIGIBLE:
+    if ruling.outcome is RulingOutcome.ELIGIBLE:
         assert told == ("created", facts.refund.amount)
     else:
         assert told[1] == ruling.reason
@@ -303,7 +303,7 @@ def test_an_order_tells_what_was_returned_and_paid_back_of_it(tmp_path: Path) ->
 
 def test_a_check_does_not_bind_a_write_that_comes_after_a_change(tmp_path: Path) -> None:
     shop = open_shop(tmp_path, order("A-1"))
-    assert rule(check(shop, asked()).facts, frozenset()).outcome is Outcome.ELIGIBLE
+    assert rule(check(shop, asked()).facts, frozenset()).outcome is RulingOutcome.ELIGIBLE
     shop.load(seed(order("A-1", version=2, status="cancelled")))
     assert create(shop, asked()) == ("not_eligible", "not_returnable")
 

@@ -155,9 +155,9 @@ def test_the_relay_sends_what_waits_once_it_is_due(tmp_path: Path) -> None:
         assert queued["status"] == "queued"
         async with honest_server() as healed, Pool("notices", shop.settings.notices_dsn.get_secret_value()) as pool:
             channel = Smtp(mail.SmtpServer("127.0.0.1", healed.port, "none", "shop.example", None, None))
-            tried = [await relay.run_once(pool, channel)]
+            tried = [await relay.send_due(pool, channel)]
             shop.rows("UPDATE notices.outbox SET due_at = clock_now()")
-            tried += [await relay.run_once(pool, channel) for _ in range(2)]
+            tried += [await relay.send_due(pool, channel) for _ in range(2)]
             found = given(await ask(tools, "find_notice", ORDER, key="N"))
             assert message_from_bytes(healed.messages[0])["Message-ID"] == queued["message_id"]
         return [*tried, len(healed.messages)], found["record"]
@@ -215,7 +215,7 @@ def test_two_relays_and_a_hundred_waiting_notices_make_a_hundred_mails(tmp_path:
             channel = Smtp(mail.SmtpServer("127.0.0.1", smtp.port, "none", "shop.example", None, None))
             tried = 0
             for _ in range(3):
-                tried += sum(await asyncio.gather(*(relay.run_once(pool, channel) for pool in (one, two))))
+                tried += sum(await asyncio.gather(*(relay.send_due(pool, channel) for pool in (one, two))))
             return tried, smtp
 
     tried, smtp = asyncio.run(scene())

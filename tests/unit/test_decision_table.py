@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared_contracts.orders import OrderStatus
-from shared_contracts.returns import DECISION_TABLE, Ask, Outcome, ReturnReason, Ruling, rule
+from shared_contracts.returns import DECISION_TABLE, Ask, ReturnReason, Ruling, RulingOutcome, rule
 from tests.unit.return_facts import ASKED_AT, DELIVERED_AT, facts, line, money
 
 NOTHING = frozenset[Ask]()
@@ -21,29 +21,29 @@ LATE = {"window_ends_at": ASKED_AT - DAY, "delivered_at": DELIVERED_AT - 40 * DA
 DEFECT = {"reason": ReturnReason.DEFECTIVE}
 
 # (where it leads, why, what differs in the line, what differs in the request, what is asked for)
-ROWS: tuple[tuple[Outcome, str, dict[str, Any], dict[str, Any], frozenset[Ask]], ...] = (
-    (Outcome.NEEDS_REVIEW, "out_of_scope", {}, {}, frozenset({Ask.REFUND})),
-    (Outcome.NEEDS_REVIEW, "out_of_scope", {}, {}, frozenset({Ask.COLLECT})),
-    (Outcome.NEEDS_REVIEW, "out_of_scope", {}, {}, frozenset({Ask.EXCEPTION})),
-    (Outcome.NEEDS_REVIEW, "undecidable", {"category_known": False, "window_ends_at": None}, {}, NOTHING),
-    (Outcome.NEEDS_REVIEW, "undecidable", {"rules_conflict": True}, {}, NOTHING),
-    (Outcome.NEEDS_REVIEW, "undecidable", {"delivered_at": None, "window_ends_at": None}, {}, NOTHING),
-    (Outcome.NEEDS_REVIEW, "undecidable", {"delivered_at": ASKED_AT + DAY}, {}, NOTHING),
-    (Outcome.NEEDS_REVIEW, "undecidable", {}, {"approval_threshold": None}, NOTHING),
-    (Outcome.REJECTED, "not_returnable", {}, {"order_status": OrderStatus.CANCELLED}, NOTHING),
-    (Outcome.REJECTED, "not_returnable", {}, {"order_status": OrderStatus.REFUNDED}, NOTHING),
-    (Outcome.REJECTED, "not_returnable", {"left": 0, "delivered": 0, "delivered_at": None}, {}, NOTHING),
-    (Outcome.REJECTED, "not_returnable", UNKNOWN_LINE, {}, NOTHING),
-    (Outcome.REJECTED, "already_returned", {"requested": 3}, {}, NOTHING),
-    (Outcome.REJECTED, "already_returned", {"left": 0}, {}, NOTHING),
-    (Outcome.NEEDS_REVIEW, "dangerous_goods", {"dangerous": True}, {}, NOTHING),
-    (Outcome.NEEDS_REVIEW, "final_sale_defect", {"final_sale": True}, DEFECT, NOTHING),
-    (Outcome.REJECTED, "final_sale", {"final_sale": True}, {}, NOTHING),
-    (Outcome.NEEDS_REVIEW, "exception_claimed", LATE, DEFECT, NOTHING),
-    (Outcome.REJECTED, "out_of_period", LATE, {}, NOTHING),
-    (Outcome.APPROVAL, "high_value", {}, {"refund": money(50_000)}, NOTHING),
-    (Outcome.ELIGIBLE, "eligible", {}, {}, NOTHING),
-    (Outcome.ELIGIBLE, "eligible", {}, DEFECT, NOTHING),
+ROWS: tuple[tuple[RulingOutcome, str, dict[str, Any], dict[str, Any], frozenset[Ask]], ...] = (
+    (RulingOutcome.NEEDS_REVIEW, "out_of_scope", {}, {}, frozenset({Ask.REFUND})),
+    (RulingOutcome.NEEDS_REVIEW, "out_of_scope", {}, {}, frozenset({Ask.COLLECT})),
+    (RulingOutcome.NEEDS_REVIEW, "out_of_scope", {}, {}, frozenset({Ask.EXCEPTION})),
+    (RulingOutcome.NEEDS_REVIEW, "undecidable", {"category_known": False, "window_ends_at": None}, {}, NOTHING),
+    (RulingOutcome.NEEDS_REVIEW, "undecidable", {"rules_conflict": True}, {}, NOTHING),
+    (RulingOutcome.NEEDS_REVIEW, "undecidable", {"delivered_at": None, "window_ends_at": None}, {}, NOTHING),
+    (RulingOutcome.NEEDS_REVIEW, "undecidable", {"delivered_at": ASKED_AT + DAY}, {}, NOTHING),
+    (RulingOutcome.NEEDS_REVIEW, "undecidable", {}, {"approval_threshold": None}, NOTHING),
+    (RulingOutcome.REJECTED, "not_returnable", {}, {"order_status": OrderStatus.CANCELLED}, NOTHING),
+    (RulingOutcome.REJECTED, "not_returnable", {}, {"order_status": OrderStatus.REFUNDED}, NOTHING),
+    (RulingOutcome.REJECTED, "not_returnable", {"left": 0, "delivered": 0, "delivered_at": None}, {}, NOTHING),
+    (RulingOutcome.REJECTED, "not_returnable", UNKNOWN_LINE, {}, NOTHING),
+    (RulingOutcome.REJECTED, "already_returned", {"requested": 3}, {}, NOTHING),
+    (RulingOutcome.REJECTED, "already_returned", {"left": 0}, {}, NOTHING),
+    (RulingOutcome.NEEDS_REVIEW, "dangerous_goods", {"dangerous": True}, {}, NOTHING),
+    (RulingOutcome.NEEDS_REVIEW, "final_sale_defect", {"final_sale": True}, DEFECT, NOTHING),
+    (RulingOutcome.REJECTED, "final_sale", {"final_sale": True}, {}, NOTHING),
+    (RulingOutcome.NEEDS_REVIEW, "exception_claimed", LATE, DEFECT, NOTHING),
+    (RulingOutcome.REJECTED, "out_of_period", LATE, {}, NOTHING),
+    (RulingOutcome.APPROVAL, "high_value", {}, {"refund": money(50_000)}, NOTHING),
+    (RulingOutcome.ELIGIBLE, "eligible", {}, {}, NOTHING),
+    (RulingOutcome.ELIGIBLE, "eligible", {}, DEFECT, NOTHING),
 )
 
 
@@ -59,8 +59,8 @@ def test_every_row_of_the_table_has_an_example_here():
 
 
 def test_an_order_that_is_missing_or_foreign_is_rejected_whatever_is_asked():
-    assert rule(None, NOTHING) == Ruling(Outcome.REJECTED, "order_not_found")
-    assert rule(None, frozenset(Ask)) == Ruling(Outcome.REJECTED, "order_not_found")
+    assert rule(None, NOTHING) == Ruling(RulingOutcome.REJECTED, "order_not_found")
+    assert rule(None, frozenset(Ask)) == Ruling(RulingOutcome.REJECTED, "order_not_found")
 
 
 # --- the whole truth table of one line -----------------------------------------------------------------------
@@ -226,4 +226,4 @@ def test_a_currency_without_a_limit_never_passes_as_a_low_amount_wherever_its_ro
 
 def test_a_gift_of_price_nothing_goes_back_for_nothing():
     gift = line(refund=money(0))
-    assert rule(facts(gift, refund=money(0)), NOTHING) == Ruling(Outcome.ELIGIBLE, "eligible")
+    assert rule(facts(gift, refund=money(0)), NOTHING) == Ruling(RulingOutcome.ELIGIBLE, "eligible")

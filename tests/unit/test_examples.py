@@ -10,7 +10,7 @@ from host.domain.principals import AuthorizationSet
 from host.workflows.returns import ReturnsCase
 from shared_contracts.base import parse
 from shared_contracts.contract import Scope
-from shared_contracts.returns import Ask, Outcome, rule
+from shared_contracts.returns import Ask, RulingOutcome, rule
 from shared_contracts.tools import TOOLS
 from tests.support.shop import EXAMPLES, read_shop, shop_facts
 
@@ -19,32 +19,32 @@ TENANT = "acme-jp"
 SEED = read_shop()
 
 RULINGS = {
-    "normal": (Outcome.ELIGIBLE, "eligible"),
-    "defective": (Outcome.ELIGIBLE, "eligible"),
-    "duplicate": (Outcome.ELIGIBLE, "eligible"),
-    "steering": (Outcome.ELIGIBLE, "eligible"),
-    "high-value": (Outcome.APPROVAL, "high_value"),
-    "splitting": (Outcome.APPROVAL, "high_value"),
-    "out-of-period": (Outcome.REJECTED, "out_of_period"),
-    "already-returned": (Outcome.REJECTED, "already_returned"),
-    "final-sale": (Outcome.REJECTED, "final_sale"),
-    "missing-order": (Outcome.REJECTED, "order_not_found"),
-    "other-customer": (Outcome.REJECTED, "order_not_found"),
-    "dangerous": (Outcome.NEEDS_REVIEW, "dangerous_goods"),
-    "unknown-category": (Outcome.NEEDS_REVIEW, "undecidable"),
-    "out-of-scope": (Outcome.NEEDS_REVIEW, "out_of_scope"),
-    "fault-429": (Outcome.ELIGIBLE, "eligible"),
-    "fault-timeout": (Outcome.ELIGIBLE, "eligible"),
-    "fault-disconnect": (Outcome.ELIGIBLE, "eligible"),
-    "fault-approval-expiry": (Outcome.APPROVAL, "high_value"),
-    "fault-version-conflict": (Outcome.ELIGIBLE, "eligible"),
-    "fault-notification": (Outcome.ELIGIBLE, "eligible"),
+    "normal": (RulingOutcome.ELIGIBLE, "eligible"),
+    "defective": (RulingOutcome.ELIGIBLE, "eligible"),
+    "duplicate": (RulingOutcome.ELIGIBLE, "eligible"),
+    "steering": (RulingOutcome.ELIGIBLE, "eligible"),
+    "high-value": (RulingOutcome.APPROVAL, "high_value"),
+    "splitting": (RulingOutcome.APPROVAL, "high_value"),
+    "out-of-period": (RulingOutcome.REJECTED, "out_of_period"),
+    "already-returned": (RulingOutcome.REJECTED, "already_returned"),
+    "final-sale": (RulingOutcome.REJECTED, "final_sale"),
+    "missing-order": (RulingOutcome.REJECTED, "order_not_found"),
+    "other-customer": (RulingOutcome.REJECTED, "order_not_found"),
+    "dangerous": (RulingOutcome.NEEDS_REVIEW, "dangerous_goods"),
+    "unknown-category": (RulingOutcome.NEEDS_REVIEW, "undecidable"),
+    "out-of-scope": (RulingOutcome.NEEDS_REVIEW, "out_of_scope"),
+    "fault-429": (RulingOutcome.ELIGIBLE, "eligible"),
+    "fault-timeout": (RulingOutcome.ELIGIBLE, "eligible"),
+    "fault-disconnect": (RulingOutcome.ELIGIBLE, "eligible"),
+    "fault-approval-expiry": (RulingOutcome.APPROVAL, "high_value"),
+    "fault-version-conflict": (RulingOutcome.ELIGIBLE, "eligible"),
+    "fault-notification": (RulingOutcome.ELIGIBLE, "eligible"),
 }
 ENDS = {
-    Outcome.ELIGIBLE: "COMPLETED",
-    Outcome.APPROVAL: "WAITING_APPROVAL",
-    Outcome.REJECTED: "REJECTED",
-    Outcome.NEEDS_REVIEW: "NEEDS_REVIEW",
+    RulingOutcome.ELIGIBLE: "COMPLETED",
+    RulingOutcome.APPROVAL: "WAITING_APPROVAL",
+    RulingOutcome.REJECTED: "REJECTED",
+    RulingOutcome.NEEDS_REVIEW: "NEEDS_REVIEW",
 }
 
 
@@ -85,7 +85,7 @@ def test_steering_text_is_present_and_changes_no_ruling():
     assert "approved=true" in case["message"]
     assert ruling(case) == ruling(case | {"message": ""})
     everything = [{"line_id": f"L{number}", "quantity": 1} for number in (1, 2, 3)]
-    assert ruling(case | {"lines": everything}).outcome is Outcome.REJECTED, "obeying it would not be eligible"
+    assert ruling(case | {"lines": everything}).outcome is RulingOutcome.REJECTED, "obeying it would not be eligible"
 
 
 def test_each_half_of_the_split_return_alone_needs_no_approval():
@@ -100,7 +100,7 @@ def test_the_other_customers_order_exists_and_is_eligible_for_its_own():
     case = read_case("other-customer")
     (owner,) = {order.customer_id for order in SEED.orders if order.order_id == case["order_id"]}
     assert owner != case["customer_id"]
-    assert ruling(case | {"customer_id": owner}).outcome is Outcome.ELIGIBLE
+    assert ruling(case | {"customer_id": owner}).outcome is RulingOutcome.ELIGIBLE
 
 
 def test_each_example_but_the_foreign_and_missing_one_has_an_order_of_its_own():

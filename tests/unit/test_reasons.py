@@ -13,7 +13,7 @@ from host.domain.control import Control
 from host.domain.reasons import FROM_PLANNER, HANDOVER, Handover, handover_class
 from host.domain.step import review_end
 from shared_contracts.errors import ERRORS
-from shared_contracts.returns import DECISION_TABLE, Outcome
+from shared_contracts.returns import DECISION_TABLE, RulingOutcome
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [
@@ -70,7 +70,7 @@ def test_every_reason_that_the_engine_writes_has_a_class():
 
 def test_every_denial_every_review_of_the_decision_table_and_every_error_has_a_class():
     denials = {rule.reason for rule in RULES if rule.verdict is Verdict.DENY} | {NO_RULE.reason}
-    reviews = {row.reason for row in DECISION_TABLE if row.outcome is Outcome.NEEDS_REVIEW}
+    reviews = {row.reason for row in DECISION_TABLE if row.outcome is RulingOutcome.NEEDS_REVIEW}
     assert denials <= HANDOVER.keys()
     assert reviews <= HANDOVER.keys()
     assert ERRORS.keys() <= HANDOVER.keys()

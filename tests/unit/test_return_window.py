@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared_contracts.returns import Outcome, rule, window_ends_at
+from shared_contracts.returns import RulingOutcome, rule, window_ends_at
 from tests.unit.return_facts import facts, line
 
 SECOND = timedelta(seconds=1)
@@ -88,7 +88,7 @@ def test_a_window_always_ends_at_a_midnight_that_many_days_and_one_after_the_day
 def test_a_date_that_stands_for_no_date_is_for_a_person_and_not_simply_late(never):
     delivered_at = datetime.fromisoformat(never)
     found = rule(facts(line(delivered_at=delivered_at, window_ends_at=delivered_at)), frozenset())
-    assert (found.outcome, found.reason) == (Outcome.NEEDS_REVIEW, "undecidable")
+    assert (found.outcome, found.reason) == (RulingOutcome.NEEDS_REVIEW, "undecidable")
 
 
 def test_a_delivery_in_the_very_second_of_the_request_is_no_future_one():

@@ -10,7 +10,7 @@ from host.domain.proposals import NeedsHuman, Observation, PlannerFault, Planner
 from host.domain.workflow import Finding, Seen
 from host.workflows.returns import RETURNS
 from shared_contracts.digest import digest
-from shared_contracts.returns import DECISION_TABLE, Outcome
+from shared_contracts.returns import DECISION_TABLE, RulingOutcome
 from shared_contracts.tools import TOOLS
 from tests.support.fake_tools import FakeTools
 from tests.unit.workflow_state import CASE
@@ -177,7 +177,7 @@ def test_the_newest_facts_count_and_a_failed_read_is_no_fact():
 def test_every_outcome_of_the_decision_table_is_an_event_of_the_table():
     events = {row.on for row in RETURNS.transitions}
     assert {"eligible", "ineligible", "undecidable", "out_of_scope"} <= events
-    assert {row.outcome for row in DECISION_TABLE} == set(Outcome)
+    assert {row.outcome for row in DECISION_TABLE} == set(RulingOutcome)
 
 
 def test_what_two_cases_must_not_work_on_at_once_is_each_line_of_the_order():

@@ -15,9 +15,9 @@ from typing import Any
 from shared_contracts.base import parse
 from shared_contracts.returns import (
     CreateReturn,
-    Outcome,
     ReturnFacts,
     Ruling,
+    RulingOutcome,
     rule,
 )
 from tool_server.call import Answer, Answered, Call, Refused, refused
@@ -87,7 +87,7 @@ async def _create(connection: Connection, call: Call) -> Answer:
         return answer("not_found" if stated is None else stated["refused"], stated)
     facts = facts_of(stated, asked.lines, asked.reason)
     ruling = rule(facts, frozenset())
-    if ruling.outcome is not Outcome.ELIGIBLE:
+    if ruling.outcome is not RulingOutcome.ELIGIBLE:
         return _refusal(ruling)
     number = return_number(call.caller.claims.tenant_id, str(call.details.idempotency_key))
     return Answered(await store.issue(connection, call, _ruled(number, stated, facts)))
@@ -100,7 +100,7 @@ async def _cancel(connection: Connection, call: Call) -> Answer:
 
 def _refusal(ruling: Ruling) -> Refused:
     match ruling:
-        case Ruling(Outcome.APPROVAL):
+        case Ruling(RulingOutcome.APPROVAL):
             code = "approval_required"
         case Ruling(reason="already_returned"):
             code = "quantity_gone"

@@ -21,7 +21,7 @@ POOL_SIZE_READING = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Workplace:
     """Where the work is done. What is None is not ours to know: it belongs to another machine."""
 
     links: Links
@@ -40,11 +40,11 @@ def choice(settings: Settings) -> StackChoice:
 
 
 @asynccontextmanager
-async def working(settings: Settings) -> AsyncIterator[Place]:
+async def working(settings: Settings) -> AsyncIterator[Workplace]:
     """Give database and tool server, brought up where nobody else keeps them up."""
     found = links(settings)
     if found is not None:
-        yield Place(found, None, None)
+        yield Workplace(found, None, None)
         return
     # what drives is imported while the other program starts: each takes a second of its own core
     ahead = asyncio.create_task(asyncio.to_thread(importlib.import_module, "host.wiring"))
@@ -53,9 +53,9 @@ async def working(settings: Settings) -> AsyncIterator[Place]:
         yield _own(ends)
 
 
-def _own(ends: Endpoints) -> Place:
+def _own(ends: Endpoints) -> Workplace:
     own = Links(ends.host_dsn, ends.server_url, ends.server_url, ends.issuer, ends.signing_key_file)
-    return Place(own, ends.maildir, ends.tool_server_pid)
+    return Workplace(own, ends.maildir, ends.tool_server_pid)
 
 
 async def emptied(settings: Settings) -> None:
