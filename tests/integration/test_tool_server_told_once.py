@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+from tests.support.smtp import SILENT, breaking_server
 from tests.support.tool_orders import line, order
 from tests.support.tool_prepared import ORDER, made_return, sent_notice
 from tests.support.tool_shop import Shop, ask, code_of, given, open_shop, until
@@ -93,6 +96,63 @@ def test_a_notice_that_a_dead_handler_had_begun_is_not_begun_again_for_a_cancell
     shop.run(scene)
     assert as_told(shop) == [("unknown", "return_cancelled", None)]  # it may have left before
     assert shop.mails() == []
+
+
+def test_a_return_cannot_be_cancelled_while_the_mail_that_tells_of_it_is_leaving(tmp_path: Path) -> None:
+    async def scene() -> tuple[Answer, Answer, Answer]:
+        async with breaking_server("data_end", SILENT) as smtp:
+            shop = await asyncio.to_thread(open_shop, tmp_path, order("A-1"), settings=smtp.settings())
+            async with Dispatcher(shop.settings) as tools:
+                arguments = {**ORDER, "return_id": await made_return(tools)}
+                sending = asyncio.create_task(ask(tools, "send_return_notice", arguments, key="N"))
+                await asyncio.wait_for(smtp.arrived.wait(), 10)
+                meanwhile = await ask(tools, "cancel_return", arguments, key="C")
+                smtp.ended.set()  # the mail server goes away without a word
+                return meanwhile, await sending, await ask(tools, "cancel_return", arguments, key="C", attempt=2)
+
+    meanwhile, sent, afterwards = asyncio.run(scene())
+    assert code_of(meanwhile) == "in_progress"
+    assert code_of(sent) == "delivery_unknown"
+    assert given(afterwards)["status"] == "cancelled"
+
+
+CANCELLED = """
+SELECT pg_advisory_xact_lock(returns.standing_lock('acme', %(number)s));
+INSERT INTO returns.cancellations (tenant_id, return_id) VALUES ('acme', %(number)s)
+"""
+WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND mode = 'ShareLock'"
+
+
+@pytest.mark.parametrize("by", ["its handler", "the relay"])
+def test_a_notice_waits_for_a_cancellation_that_is_being_committed_and_is_then_not_sent(
+    tmp_path: Path, by: str
+) -> None:
+    shop = open_shop(tmp_path, order("A-1"))
+
+    async def scene(tools: Dispatcher) -> None:
+        if by == "the relay":
+            number = (await queued_notice(shop, tools))["return_id"]
+            shop.rows("UPDATE notices.outbox SET due_at = 'infinity'")
+            shop.maildir.unlink()
+            sending = asyncio.create_task(until(lambda: shop.one("SELECT status FROM notices.outbox") == "rejected"))
+        else:
+            number = await made_return(tools)
+        with psycopg.connect(shop.database.admin) as cancelling, psycopg.ClientCursor(cancelling) as cursor:
+            cursor.execute(CANCELLED, {"number": number})
+            if by == "the relay":
+                shop.rows("UPDATE notices.outbox SET due_at = clock_now()")
+            else:
+                asked = ask(tools, "send_return_notice", {**ORDER, "return_id": number}, key="N")
+                sending = asyncio.create_task(_refused(asked))
+            await until(lambda: shop.one(WAITING) == 1)
+        await sending
+
+    shop.run(scene)
+    assert shop.mails() == []
+
+
+async def _refused(asking: Coroutine[Any, Any, Answer]) -> None:
+    assert code_of(await asking) == "not_found"
 
 
 def test_a_correction_that_waits_is_sent_though_its_return_is_cancelled(tmp_path: Path) -> None:

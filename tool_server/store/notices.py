@@ -1,19 +1,20 @@
-"""Statements of the notice family; whoever delivers holds the key's session lock on a connection of its own."""
+"""Statements of the notice family; whoever delivers holds the session locks of key and return on a connection."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import orjson
+import psycopg
 
 from tool_server.call import Call
 from tool_server.letter import Item, Recipient
 from tool_server.store.calls import call_text
-from tool_server.store.pool import Connection, Pool, one
+from tool_server.store.pool import BusyError, Connection, Pool, UnavailableError, one
 from tool_server.store.queries import queries
 from tool_server.store.reading import bounds
 
@@ -54,18 +55,36 @@ class Begun:
 
 
 @asynccontextmanager
-async def holding(pool: Pool, tenant: str, key: str, *, wait: bool) -> AsyncIterator[Connection | None]:
-    """Lend a connection whose session holds the key's live lock; None where somebody alive holds it."""
+async def holding(
+    pool: Pool, tenant: str, key: str, *, wait: bool, return_id: str | None = None
+) -> AsyncIterator[Connection | None]:
+    """Lend a connection whose session holds the key's live lock; None where somebody alive holds it.
+
+    Meanwhile the return cannot be cancelled: `return_id`, or what the key's row tells of. Raises BusyError while it
+    is being cancelled, and UnavailableError.
+    """
     parameters = {"tenant": tenant, "key": key}
     async with pool.lend(NOTICES["hold" if wait else "try_hold"], parameters) as (connection, (_, held)):
         if not held:
             yield None
             return
+        told = None
         try:
+            told = await _hold_return(connection, {**parameters, "return_id": return_id})
             yield connection
         finally:
-            if not connection.broken:  # a broken connection has lost the lock already
-                await one(connection, NOTICES["let_go"], parameters)
+            if not connection.broken:  # a broken connection has lost the locks already
+                await one(connection, NOTICES["let_go"], {**parameters, "told": told})
+
+
+async def _hold_return(connection: Connection, parameters: Mapping[str, str | None]) -> str | None:
+    try:
+        _, told = await one(connection, NOTICES["hold_return"], parameters)
+    except psycopg.errors.LockNotAvailable as error:
+        raise BusyError(str(error)) from error
+    except psycopg.OperationalError as error:
+        raise UnavailableError(str(error)) from error
+    return None if told is None else str(told)
 
 
 async def material(connection: Connection, call: Call, return_id: str, corrects: str | None) -> Material | None:

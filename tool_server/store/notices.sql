@@ -1,4 +1,5 @@
--- The notice family: the outbox, and the lock that tells a live handler from a dead one.
+-- The notice family: the outbox, the lock that tells a live handler from a dead one, and the one that keeps a return
+-- from being cancelled while it is told of.
 
 -- name: hold
 SELECT pg_advisory_lock(notices.live_lock(%(tenant)s, %(key)s)), true
@@ -6,8 +7,16 @@ SELECT pg_advisory_lock(notices.live_lock(%(tenant)s, %(key)s)), true
 -- name: try_hold
 SELECT NULL, pg_try_advisory_lock(notices.live_lock(%(tenant)s, %(key)s))
 
+-- The return that is told of, by its number or by the row of its notice: it cannot be cancelled meanwhile.
+-- name: hold_return
+SELECT pg_advisory_lock_shared(returns.standing_lock(%(tenant)s, s.told)), s.told
+FROM (SELECT coalesce(%(return_id)s::text, (
+          SELECT n.return_id FROM notices.outbox AS n
+          WHERE n.tenant_id = %(tenant)s AND n.idempotency_key = %(key)s)) AS told OFFSET 0) AS s
+
 -- name: let_go
-SELECT pg_advisory_unlock(notices.live_lock(%(tenant)s, %(key)s))
+SELECT pg_advisory_unlock_shared(returns.standing_lock(%(tenant)s, %(told)s::text)),
+       pg_advisory_unlock(notices.live_lock(%(tenant)s, %(key)s))
 
 -- What a notice is made of; no row where the customer has no such return, or no such notice to correct.
 -- name: material

@@ -1,6 +1,6 @@
 """The notice family: a mail per business intention, sent by the handler itself and told as what it came to.
 
-    lock of the key ─ row `sending`, committed ─ deliver outside any transaction ─ row: what came of it ─ answer
+    locks of key and return ─ row `sending`, committed ─ deliver outside any transaction ─ row: what came of it ─ answer
 
 Answers: `sent`; `queued` where it surely did not leave yet (the relay goes on); refused `notice_rejected` or
 `delivery_unknown`. Accepted is not delivered: bounces are not read.
@@ -65,7 +65,7 @@ def handlers(post: Post) -> dict[str, Handler]:
 
 async def _send(pool: Pool, post: Post, call: Call, wanted: _Notice) -> Answer:
     tenant, key = _tenant_and_key(call)
-    async with store.holding(pool, tenant, key, wait=True) as connection:
+    async with store.holding(pool, tenant, key, wait=True, return_id=wanted.return_id) as connection:
         assert connection is not None, "waiting either gets the lock or raises"  # noqa: S101 — no input can cause it
         made = await _compose(connection, post, call, wanted)
         begun = made if isinstance(made, str) else await store.begin_sending(connection, call, *made)
