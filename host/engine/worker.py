@@ -3,7 +3,8 @@
 SIGTERM drains: no new wake-up is taken, the drives in hand go on to their next commit that waits or ends, within the
 grace; whatever is cut off then is a crash like any other, which the next worker recovers from. A database that goes
 away ends no worker: it is tried again until it is back. While the tool server offers this worker nothing at all (it
-refuses its tokens, say, because a clock is wrong) the cases are left as they are, for later or for another worker.
+refuses its tokens, say, because a clock is wrong) the cases are left as they are, for later or for another worker; only
+a move that needs no call is made: an approval's time is up whoever can be reached.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.worker import Worker
 from psycopg_pool import PoolTimeout
 
+from host.domain.control import Control
 from host.domain.state import State
 from host.engine import sweep
-from host.engine.drive import UnknownWorkflowError, drive
+from host.engine.drive import UnknownWorkflowError, drive, load
 from host.engine.parts import Parts
 from host.engine.wake import TASK, Wake
 from host.store import ledger
@@ -38,10 +40,14 @@ DATABASE_AWAY = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, 
 log = structlog.get_logger()
 
 
-async def run_once(parts: Parts, workflow_id: UUID) -> State | None:
-    """Drive one workflow; races and passing faults of the database end here, and the sweeper brings it back."""
+async def run_once(parts: Parts, workflow_id: UUID, *, reached: bool = True) -> State | None:
+    """Drive one workflow; races and passing faults of the database end here, and the sweeper brings it back.
+
+    `reached`: the tool server offers something. One that refuses us, or is another's, says nothing about any case.
+    """
     try:
-        return await drive(parts, workflow_id)
+        if reached or await _needs_no_call(parts, workflow_id):
+            return await drive(parts, workflow_id)
     except UnknownWorkflowError:
         log.warning("wake_up_without_workflow", workflow_id=str(workflow_id))
     except DATABASE_AWAY as error:
@@ -50,6 +56,13 @@ async def run_once(parts: Parts, workflow_id: UUID) -> State | None:
         log.error("drive_broke", workflow_id=str(workflow_id), error=type(error).__name__)  # noqa: TRY400 - its text may quote data
         await _count_broken(parts, workflow_id)
     return None
+
+
+async def _needs_no_call(parts: Parts, workflow_id: UUID) -> bool:
+    """Tell whether what is due is the end of a wait for a person."""
+    state = await load(parts, workflow_id)
+    waits = parts.kinds[state.task.kind, state.task.release].workflow.approval_state
+    return state.control.control is Control.TOOL_PROPOSED and state.task.state == waits
 
 
 async def _count_broken(parts: Parts, workflow_id: UUID) -> None:
@@ -67,8 +80,7 @@ async def work(
 
     @queue.task(name=TASK)
     async def drive_workflow(workflow_id: str) -> None:
-        if parts.tools.available():  # a server that refuses us, or is another's, says nothing about any case
-            await run_once(parts, UUID(workflow_id))
+        await run_once(parts, UUID(workflow_id), reached=bool(parts.tools.available()))
 
     with _asked_to_stop() as stop:
         async with asyncio.TaskGroup() as beside:

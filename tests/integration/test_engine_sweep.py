@@ -12,6 +12,7 @@ from host.engine.accept import RequestConflictError, accept, read_case
 from host.engine.drive import drive
 from host.engine.sweep import requeue_stalled, run_once
 from host.engine.wake import queue_app, waker
+from host.engine.worker import run_once as attend
 from tests.support.engine import (
     CASE,
     DESK,
@@ -167,3 +168,33 @@ async def test_twenty_different_bodies_under_one_request_make_one_workflow_and_n
     assert {one.workflow_id for one in conflicts} == {
         one.workflow_id for one in taken if not isinstance(one, BaseException)
     }
+
+
+@asynchronous
+async def test_an_approvals_time_is_up_also_while_the_tool_server_offers_nothing_and_other_work_is_left():
+    tools = FakeTools(refund=80_000)
+    async with engine(tools) as parts:
+        expiring = await take(parts)
+        await drive(parts, expiring)
+        tools.script["get_order"] = [rejected("rate_limited")]
+        retrying = await take(parts, order_id="A-2")
+        await drive(parts, retrying)
+        advance_clock(parts, 24 * 3600)
+        due: list[UUID] = []
+
+        async def wake(connection: Any, workflow_id: UUID) -> None:
+            due.append(workflow_id)
+
+        assert await run_once(parts, wake) == 2
+        for workflow_id in due:
+            await attend(parts, workflow_id, reached=False)
+        states = dict(await rows(parts, "SELECT workflow_id, state FROM workflow"))
+        moved_by = await rows(
+            parts,
+            "SELECT m.event, m.actor FROM checkpoint JOIN legal_transition m USING (move_id) "
+            "WHERE workflow_id = %(id)s ORDER BY seq DESC LIMIT 1",
+            id=expiring,
+        )
+    assert states == {expiring: "EXPIRED", retrying: "RETRY_WAIT"}
+    assert moved_by == [("expired", "timer")]
+    assert tools.sent("get_order") == 2
