@@ -15,9 +15,9 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from host.store import ledger
 from host.store.packaged import QUEUE, packaged
+from host.store.pool import Pool
 from host.workflows.catalogue import BY_RELEASE
 
-Pool = AsyncConnectionPool[AsyncConnection[Any]]
 POOL_SIZE_MAX = 16
 OPEN_SECONDS = 10.0
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from procrastinate import App
 from pydantic import ValidationError
 
-from host.database import POOL_SIZE_MAX, NotReadyError, Pool, database
+from host.database import POOL_SIZE_MAX, NotReadyError, database
 from host.domain.principals import AuthorizationSet
 from host.domain.proposals import Planner
 from host.engine.accept import Pins
@@ -24,6 +24,7 @@ from host.planner.conformance import ConformancePlanner
 from host.settings import Links, Settings
 from host.stack.keys import read_signing_key
 from host.store import ledger
+from host.store.pool import Pool
 from host.tool_client.client import ToolClient
 from host.tool_client.gateway import Gateway
 from host.tool_client.mint import Minter, SigningKey

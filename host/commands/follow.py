@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.text import Text
 
 from host.commands.output import COLOURS, plain
-from host.database import Pool
 from host.domain.control import ENDS, Control
 from host.store import record as store
+from host.store.pool import Pool
 from host.store.record import Moment, Standing
 
 LOOK_SECONDS = 0.05  # a step takes longer than that

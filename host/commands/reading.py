@@ -8,9 +8,9 @@ from uuid import UUID
 from host.commands import sheets
 from host.commands.exits import CommandError, Exit
 from host.commands.output import error_console, plain
-from host.database import Pool
 from host.record import assemble
 from host.store import record as store
+from host.store.pool import Pool
 from host.workflows.catalogue import BY_RELEASE
 from shared_contracts.record import Record
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host.commands.exits import CommandError, Exit
-from host.database import Pool, database
+from host.database import database
 from host.settings import Links, Settings, for_tool_server, for_worker, home_root, links
 from host.stack.assembly import StackChoice
 from host.stack.postgres import PostgresChoice
 from host.stack.removal import empty_home
 from host.stack.stack import Endpoints, temporary_database, temporary_stack
+from host.store.pool import Pool
 
 POOL_SIZE_READING = 2
 

@@ -1,12 +1,13 @@
 """One durable step being put together: moves of the state in memory, and what they will write.
 
-Pure. The step starts from a loaded state, every move is checked against the tables at once, and `payload` gives
-the one JSON object that one statement commits. Nothing is written until then, and then all of it is.
+Pure. The step starts from a loaded state, every move is checked against the tables at once, and `rows` gives what
+one statement commits: for each table the rows that it gains or changes. Nothing is written until then, and then all
+of it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,9 @@ from host.domain.workflow import RESUME, Finding, Move, Transition, Workflow
 from shared_contracts.contract import Tool
 from shared_contracts.digest import action_fingerprint, digest
 
+# For each table the rows that a commit adds to it or changes in it; each names its workflow.
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
 
 class Step:
     """Moves and writes between two interactions with the outside world."""
@@ -34,27 +38,22 @@ class Step:
         self.active_ms = active_ms
         self.claim = claim
         self._ids = moves
-        self._moves: list[list[Any]] = []
-        self._calls_updated: dict[int, dict[str, Any]] = {}
-        self._attempts_closed: list[dict[str, Any]] = []
-        self._decisions: list[dict[str, Any]] = []
-        self._refusals: list[dict[str, Any]] = []
-        self._writes: dict[str, Any] = {}
-        self._audit: list[dict[str, Any]] = []
-        self._contested: tuple[str, ...] = ()
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+        self._active_limit_ms: int | None = None
         self.instead: Step | None = None  # what to write where a stop, the clock or another's doubt forbids this
 
     def fork(self) -> Step:
-        """Copy the step as it is now; the copies write independently."""
+        """Copy the step as it is now, without what it contests; the copies write independently."""
         copied = Step(self.state, self.workflow, self._ids, claim=self.claim, active_ms=self.active_ms)
-        copied._moves = list(self._moves)
-        copied._calls_updated = {step: dict(update) for step, update in self._calls_updated.items()}
-        copied._attempts_closed = list(self._attempts_closed)
-        copied._decisions = list(self._decisions)
-        copied._refusals = list(self._refusals)
-        copied._writes = {name: dict(write) for name, write in self._writes.items()}
-        copied._audit = list(self._audit)
+        copied._rows = {table: [dict(row) for row in rows] for table, rows in self._rows.items() if table != "contests"}
         return copied
+
+    def _written(self, table: str, step: int) -> dict[str, Any] | None:
+        """Find the row of a call: one statement writes it once, and what it says is added to."""
+        return next((row for row in self._rows.get(table, ()) if row["step"] == step), None)
+
+    def _write(self, table: str, **row: Any) -> None:
+        self._rows.setdefault(table, []).append({"workflow_id": str(self.state.task.workflow_id), **row})
 
     # -- moves of the two machines ------------------------------------------------------------------------------
 
@@ -94,36 +93,29 @@ class Step:
         move = Move(*edge, here.task.state, target, event, actor)
         if edge.source is not here.control.control or move not in self._ids:
             raise IllegalTransitionError(f"{here.control.control}/{here.task.state}", event, f"{edge.target}/{target}")
-        self._moves.append([self._ids[move], reason, list(evidence)])
+        seq = here.trace.seq + 1
+        self._write("checkpoints", seq=seq, move_id=self._ids[move], reason=reason, evidence=list(evidence))
         self.state = replace(
             here,
             task=replace(here.task, state=target),
             control=replace(here.control, control=edge.target),
-            trace=replace(here.trace, seq=here.trace.seq + 1),
+            trace=replace(here.trace, seq=seq),
         )
 
     def _close_audit(self, before: str, end: Control) -> None:
         task = self.state.task
         result = {"from": before, "state": task.state, "control": end.value, "reason": task.reason}
-        self._audit.append(self._audit_row("workflow_ended", task.state, result))
-        self._writes["outbox"] = {
-            "topic": f"{task.kind}.{task.state.lower()}",
-            "payload": {"workflow_id": str(task.workflow_id), **result, "effects": self.state.evidence.verified_ids()},
-        }
+        self._audit("workflow_ended", task.state, result)
+        told = {"workflow_id": str(task.workflow_id), **result, "effects": self.state.evidence.verified_ids()}
+        self._write("outbox", seq=self.state.trace.seq, topic=f"{task.kind}.{task.state.lower()}", payload=told)
 
-    def _audit_row(self, action: str, result: str, details: Mapping[str, Any]) -> dict[str, Any]:
-        task = self.state.task
-        return {
-            "actor": task.principal,
-            "action": action,
-            "resource": task.resource,
-            "result": result,
-            "details": dict(details),
-        }
+    def _audit(self, action: str, result: str, details: Mapping[str, Any]) -> None:
+        who = {"actor": self.state.task.principal, "resource": self.state.task.resource}
+        self._write("audit", **who, action=action, result=result, details=dict(details))
 
     def alert(self, code: str, details: Mapping[str, Any]) -> None:
         """Record that somebody, or a planner, reached for what is not theirs."""
-        self._audit.append(self._audit_row("alert", code, details))
+        self._audit("alert", code, details)
 
     # -- the call in hand ---------------------------------------------------------------------------------------
 
@@ -140,25 +132,26 @@ class Step:
             error=None,
             attempts=(),
         )
-        self._writes["call_opened"] = {
-            "step": call.step,
-            "call_id": call.call_id,
-            "tool": call.tool,
-            "contract_version": tool.version,
-            "arguments": dict(call.arguments),
-            "fingerprint": call.fingerprint,
-            "execution_state": execution.value,
-            "stamps": [],
-        }
+        self._write(
+            "calls_opened",
+            step=call.step,
+            call_id=call.call_id,
+            tool=call.tool,
+            contract_version=tool.version,
+            arguments=dict(call.arguments),
+            fingerprint=call.fingerprint,
+            execution_state=execution.value,
+            stamps=[],
+        )
         self.state = self.state.with_call(call)
         return call
 
     def dispatch(self, tool: Tool, jti: str, decision_n: int) -> None:
         """Send the call in hand: running, an attempt, and for a write the intent under its key."""
         call = self._in_hand()
-        self._update_call(execution=Execution.RUNNING, stamps=("authorized", "started"))
+        self.settle_call(Execution.RUNNING, stamps=("authorized", "started"))
         self.open_attempt("call", tool.name, jti)
-        self._writes["active_limit_ms"] = int(self.workflow.limits.active_seconds * 1000)
+        self._active_limit_ms = int(self.workflow.limits.active_seconds * 1000)
         if tool.writes:
             self._open_effect(call, tool, decision_n)
         self.go(DISPATCHED)
@@ -167,13 +160,7 @@ class Step:
         """Record a request before it leaves; at most one stands open."""
         call = self._in_hand()
         attempt = Attempt(len(call.attempts) + 1, purpose, tool, jti, None)
-        self._writes["attempt_opened"] = {
-            "step": call.step,
-            "n": attempt.n,
-            "purpose": purpose,
-            "tool": tool,
-            "jti": jti,
-        }
+        self._write("attempts_opened", step=call.step, n=attempt.n, purpose=purpose, tool=tool, jti=jti)
         self.state = self.state.with_call(replace(call, attempts=(*call.attempts, attempt)))
 
     def close_attempt(self, outcome: str, error: CallError | None = None) -> None:
@@ -183,9 +170,7 @@ class Step:
         if under_way is None:
             return
         closed = replace(under_way, outcome=outcome)
-        self._attempts_closed.append(
-            {"step": call.step, "n": closed.n, "outcome": outcome, "error": _error_record(error)}
-        )
+        self._write("attempts_closed", step=call.step, n=closed.n, outcome=outcome, error=_error_record(error))
         attempts = tuple(closed if a.n == closed.n else a for a in call.attempts)
         self.state = self.state.with_call(replace(call, attempts=attempts))
 
@@ -198,33 +183,24 @@ class Step:
         stamps: tuple[str, ...] = (),
     ) -> None:
         """Record what is known of the call in hand."""
-        self._update_call(execution=execution, result=result, error=error, stamps=stamps)
-
-    def _update_call(
-        self,
-        *,
-        execution: Execution,
-        result: Mapping[str, Any] | None = None,
-        error: CallError | None = None,
-        stamps: tuple[str, ...] = (),
-    ) -> None:
         call = self._in_hand()
         known = result if result is not None else call.result
         self.state = self.state.with_call(
             replace(call, execution=execution, result=known, error=None if error is None else error.code)
         )
-        opened = self._writes.get("call_opened")
-        if opened is not None and opened["step"] == call.step:
-            opened["execution_state"] = execution.value
-            opened["stamps"] = [*opened["stamps"], *stamps]
+        opened = self._written("calls_opened", call.step)
+        if opened is not None:
+            opened |= {"execution_state": execution.value, "stamps": [*opened["stamps"], *stamps]}
             return
-        before = self._calls_updated.get(call.step, {"stamps": [], "result": None})
-        self._calls_updated[call.step] = {
-            "step": call.step,
+        updated = self._written("calls_updated", call.step)
+        if updated is None:
+            self._write("calls_updated", step=call.step, result=None, stamps=[])
+            updated = self._rows["calls_updated"][-1]
+        updated |= {
             "execution_state": execution.value,
-            "result": before["result"] if result is None else dict(result),
+            "result": updated["result"] if result is None else dict(result),
             "error": _error_record(error),
-            "stamps": [*before["stamps"], *stamps],
+            "stamps": [*updated["stamps"], *stamps],
         }
 
     def _in_hand(self) -> CallRecord:
@@ -232,9 +208,9 @@ class Step:
             raise IllegalTransitionError(self.state.control.control, "no call in hand", "?")
         return self.state.proposal
 
-    def contest(self) -> None:
+    def contest(self, *, writes: bool = False) -> None:
         """Let the commit look whether another workflow is in doubt over this case's units."""
-        self._contested = self.workflow.units(self.state.task.case)
+        self._write("contests", units=list(self.workflow.units(self.state.task.case)), writes=writes)
 
     # -- the effect ledger --------------------------------------------------------------------------------------
 
@@ -243,16 +219,19 @@ class Step:
         effect = Effect(
             call.step, self._in_hand().sends(), tool.name, key_of(task.workflow_id, tool.name), None, None, False
         )
-        self._writes["effect_opened"] = {
-            "step": effect.step,
-            "attempt": effect.attempt,
-            "name": effect.name,
-            "idempotency_key": effect.idempotency_key,
-            "arguments_sha256": digest(dict(call.arguments)),
-            "decision_n": decision_n,
-        }
-        if tool.name == self.workflow.effects[0]:  # what follows it rests on what is this case's own by then
-            self.contest()
+        first = tool.name == self.workflow.effects[0]  # what follows it rests on what is this case's own by then
+        if first:
+            self.contest(writes=True)
+        self._write(
+            "effects_opened",
+            step=effect.step,
+            attempt=effect.attempt,
+            name=effect.name,
+            idempotency_key=effect.idempotency_key,
+            arguments_sha256=digest(dict(call.arguments)),
+            units=list(self.workflow.units(task.case)) if first else [],
+            decision_n=decision_n,
+        )
         self.state = self.state.with_effect(effect)
 
     def close_effect(
@@ -268,14 +247,16 @@ class Step:
         if effect is None:
             return
         known = external_id if external_id is not None else effect.external_id
-        self._writes["effect_closed"] = {
-            "step": effect.step,
-            "attempt": effect.attempt,
-            "outcome": outcome,
-            "external_id": known,
-            "verified": verified,
-            "mismatch": None if mismatch is None else dict(mismatch),
-        }
+        self._rows.pop("effects_closed", None)  # of the one effect in hand, what is known last
+        self._write(
+            "effects_closed",
+            step=effect.step,
+            attempt=effect.attempt,
+            outcome=outcome,
+            external_id=known,
+            verified=verified,
+            mismatch=None if mismatch is None else dict(mismatch),
+        )
         self.state = self.state.with_effect(replace(effect, outcome=outcome, external_id=known, verified=verified))
 
     # -- decisions and refusals ---------------------------------------------------------------------------------
@@ -291,8 +272,8 @@ class Step:
 
     def _decide(self, subject: str, version: str, facts: Mapping[str, Any], outcome: str, reason: str) -> int:
         number = self.state.trace.decisions + 1
-        row = {"n": number, "subject": subject, "rule_version": version, "facts": dict(facts)}
-        self._decisions.append({**row, "outcome": outcome, "reason": reason})
+        ruled = {"outcome": outcome, "reason": reason}
+        self._write("decisions", n=number, subject=subject, rule_version=version, facts=dict(facts), **ruled)
         self.state = replace(self.state, trace=replace(self.state.trace, decisions=number))
         return number
 
@@ -301,15 +282,14 @@ class Step:
         control = self.state.control
         code, message = kept_text(fault.code, CODE_MAX), kept_text(fault.message)
         refusals = (*control.refusals, (code, message))
-        self._refusals.append(
-            {
-                "n": len(refusals),
-                "code": code,
-                "message": message,
-                "call_id": None if proposal is None else kept_text(proposal.call_id),
-                "tool": None if proposal is None else kept_text(proposal.name),
-                "arguments": None if proposal is None else kept_json(proposal.arguments),
-            }
+        self._write(
+            "refusals",
+            n=len(refusals),
+            code=code,
+            message=message,
+            call_id=None if proposal is None else kept_text(proposal.call_id),
+            tool=None if proposal is None else kept_text(proposal.name),
+            arguments=None if proposal is None else kept_json(proposal.arguments),
         )
         counted = replace(control, refusals=refusals, refusals_in_a_row=control.refusals_in_a_row + 1)
         self.state = replace(self.state, control=counted)
@@ -327,43 +307,32 @@ class Step:
 
     @property
     def dirty(self) -> bool:
-        """Tell whether there is anything to write."""
-        return bool(self._moves or self._writes or self._calls_updated or self._attempts_closed or self._refusals)
+        """Tell whether anything happened that must not be forgotten; decisions and alerts go with what they led to."""
+        return bool(self._rows.keys() - {"decisions", "audit", "contests"})
 
-    def payload(self, owner: str, lease_seconds: float, wait: tuple[str, float | None] | None) -> dict[str, Any]:
-        """Give what `commit_step` writes. `wait` lets go of the row: why, and after how many seconds it is due."""
-        task, control = self.state.task, self.state.control
-        released = wait is not None
-        row = {
+    def rows(self, owner: str, lease_seconds: float, wait: tuple[str, float | None] | None) -> Rows:
+        """Give what the commit writes. `wait` lets go of the workflow: why, and after how many seconds it is due."""
+        task, control, trace = self.state.task, self.state.control, self.state.trace
+        workflow = {
+            "workflow_id": str(task.workflow_id),
+            "version": trace.version,
+            "fence": trace.fence,
+            "claim": self.claim,
+            "seq": trace.seq,
             "state": task.state,
             "control_state": control.control.value,
             "resume_state": task.resume_state,
             "reason": task.reason,
             "refusals_in_a_row": control.refusals_in_a_row,
             "recoveries": control.recoveries,
-            "release": released,
+            "active_limit_ms": self._active_limit_ms,
+            "release": wait is not None,
             "owner": owner,
             "lease_seconds": lease_seconds,
             "wake_reason": wait[0] if wait is not None and wait[1] is not None else None,
             "wake_after": wait[1] if wait is not None else None,
         }
-        lists = {
-            "call_updated": list(self._calls_updated.values()),
-            "attempts_closed": self._attempts_closed,
-            "decisions": self._decisions,
-            "refusals": self._refusals,
-            "audit": self._audit,
-        }
-        claim = {"claim": True} if self.claim else {}
-        contested = {"contested": list(self._contested)} if self._contested else {}
-        return {
-            "row": row,
-            "moves": self._moves,
-            **claim,
-            **contested,
-            **self._writes,
-            **{k: v for k, v in lists.items() if v},
-        }
+        return {"workflows": [workflow], **self._rows}
 
 
 def key_of(workflow_id: object, step_name: str) -> str:

@@ -132,13 +132,9 @@ class _Driver:
 
     async def _write(self, step: Step, wait: Wait | None) -> None:
         letting_go = None if wait is None else (wait.reason, wait.after_seconds)
-        payload = step.payload(self.parts.owner, self.parts.lease_seconds, letting_go)
-        trace = self.state.trace
-        async with self.parts.pool.connection() as connection:
-            before = time.monotonic()  # the lease begins in the database, which may be long before we hear of it
-            done = await ledger.commit_step(
-                connection, step.state.task.workflow_id, trace.version, trace.fence, payload
-            )
+        before = time.monotonic()  # the lease begins in the database, which may be long before we hear of it
+        rows = step.rows(self.parts.owner, self.parts.lease_seconds, letting_go)
+        done = await self.parts.commits.commit(rows)
         self.committed, self.claim = before, False
         self.lease.taken(before)
         self.state = step.state.after(done.version, done.fence, done.active_ms, done.entered_active_ms, done.at)

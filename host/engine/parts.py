@@ -8,19 +8,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Protocol
 from uuid import UUID
-
-from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
 
 from host.domain.outcome import Outcome
 from host.domain.principals import AuthorizationSet
 from host.domain.proposals import Planner
 from host.domain.workflow import Move, Workflow
+from host.store.commits import Commits
+from host.store.pool import Pool
 from shared_contracts.contract import Tool
-
-Pool = AsyncConnectionPool[AsyncConnection[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +75,11 @@ class Parts:
     lease_seconds: float
     daily_cost_micros: int | None = None
     jitter: random.Random = field(default_factory=random.SystemRandom)
+
+    @cached_property
+    def commits(self) -> Commits:
+        """Where all drivers of this process commit."""
+        return Commits(self.pool)
 
 
 def new_id() -> UUID:

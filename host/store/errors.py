@@ -61,6 +61,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS015": InvariantError,
     "KS016": InvariantError,
     "KS017": InvariantError,
+    "KS018": StaleWorkflowError,
     "23503": InvariantError,
     "23505": InvariantError,
     "23514": InvariantError,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
+from host.domain.step import Rows
 from host.domain.workflow import Move
 from host.store.errors import StaleWorkflowError, refusals
 from host.store.queries import load_queries
@@ -20,11 +20,11 @@ _SQL = load_queries(__file__)
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a commit left behind; times are the database's."""
+    """What a commit left behind."""
 
+    workflow_id: UUID
     version: int
     fence: int
-    at: datetime
     active_ms: int
     entered_active_ms: int
 
@@ -36,14 +36,6 @@ class Accepted:
     workflow_id: UUID
     body_sha256: str
     created: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Stops:
-    """Which stops are engaged; a missing row reads as engaged."""
-
-    updates_stopped: bool
-    reads_stopped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,29 +53,15 @@ async def load(connection: AsyncConnection[Any], workflow_id: UUID) -> dict[str,
     return await cursor.fetchone()
 
 
-async def stops(connection: AsyncConnection[Any]) -> Stops:
-    """Read the stops as they are now."""
-    cursor = connection.cursor(row_factory=class_row(Stops))
-    await cursor.execute(_SQL["stops"])
-    row = await cursor.fetchone()
-    return row if row is not None else Stops(updates_stopped=True, reads_stopped=True)
+async def commit_steps(connection: AsyncConnection[Any], rows: Rows) -> dict[str, Committed]:
+    """Write the steps of one or of several workflows, all or none; gives what each workflow became, by its id.
 
-
-async def commit_step(
-    connection: AsyncConnection[Any], workflow_id: UUID, version: int, fence: int, step: dict[str, Any]
-) -> Committed:
-    """Write one durable step.
-
-    Raises StaleWorkflowError, StoppedError, OutOfTimeError, UnsettledElsewhereError, InvariantError.
+    Raises StaleWorkflowError, StoppedError, OutOfTimeError, UnitsBusyError, UnsettledElsewhereError, InvariantError.
     """
     cursor = connection.cursor(row_factory=class_row(Committed))
-    parameters = {"workflow_id": workflow_id, "version": version, "fence": fence, "step": Jsonb(step)}
     with refusals():
-        await cursor.execute(_SQL["commit_step"], parameters)
-        row = await cursor.fetchone()
-    if row is None:
-        raise StaleWorkflowError
-    return row
+        await cursor.execute(_SQL["commit_steps"], {"rows": Jsonb(rows)})
+        return {str(done.workflow_id): done for done in await cursor.fetchall()}
 
 
 async def renew_lease(

@@ -1,5 +1,5 @@
 -- name: load
--- Everything that a driver needs, in one read and without a lock: version and fence are the lock (commit_step).
+-- Everything that a driver needs, in one read and without a lock: version and fence are the lock (commit_steps).
 SELECT to_jsonb(w) - 'body_sha256' AS workflow,
        coalesce((SELECT jsonb_agg(to_jsonb(c) ORDER BY c.step) FROM call c WHERE c.workflow_id = w.workflow_id), '[]') AS calls,
        coalesce((SELECT jsonb_agg(to_jsonb(a) ORDER BY a.step, a.n) FROM attempt a WHERE a.workflow_id = w.workflow_id), '[]') AS attempts,
@@ -14,12 +14,8 @@ SELECT to_jsonb(w) - 'body_sha256' AS workflow,
   FROM workflow w
  WHERE w.workflow_id = %(workflow_id)s
 
--- name: stops
-SELECT stopped('updates') AS updates_stopped, stopped('reads') AS reads_stopped
-
--- name: commit_step
-SELECT version, fence, at, active_ms, entered_active_ms
-  FROM commit_step(%(workflow_id)s, %(version)s, %(fence)s, %(step)s)
+-- name: commit_steps
+SELECT workflow_id, version, fence, active_ms, entered_active_ms FROM commit_steps(%(rows)s)
 
 -- name: renew_lease
 SELECT renew_lease(%(workflow_id)s, %(fence)s, %(owner)s, %(seconds)s)

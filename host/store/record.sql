@@ -115,4 +115,4 @@ SELECT c.workflow_id, c.step_id, c.call_id, w.tenant_id, w.principal AS subject,
 SELECT current_user::text AS role,
        NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
        AND NOT has_table_privilege('workflow', 'INSERT, UPDATE, DELETE')
-       AND has_function_privilege('commit_step(uuid, integer, bigint, jsonb)', 'EXECUTE') AS narrow
+       AND has_function_privilege('commit_steps(jsonb)', 'EXECUTE') AS narrow

@@ -39,7 +39,7 @@ async def measure(made: Stand, driver: Driver) -> list[Figure]:
         wal = min([await _wal(admin, driver, made) for _ in range(WAL_BATCHES)])
         said = await _statements(admin, driver, made)
     host = said["host_rt"]
-    steps = sum(count for text, count in host.items() if "FROM commit_step(" in text)
+    steps = sum(count for text, count in host.items() if "FROM commit_steps(" in text)
     loads = sum(count for text, count in host.items() if "to_jsonb(w)" in text)
     accepting = 3  # BEGIN, accept_case, COMMIT: with a wake-up it would be one more
     tools = sum(sum(found.values()) for role, found in said.items() if role.startswith("tools_"))

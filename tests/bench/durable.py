@@ -1,7 +1,7 @@
 """Durable steps against what the same PostgreSQL can do where the program costs nothing, in one run.
 
 The steps of a normal return are recorded once from the real engine, then replayed for fresh workflows with 16 in
-flight, through the engine's own pool and statements: what is measured is `commit_step` itself, with its checkpoints,
+flight, through the engine's own pool and statements: what is measured is the engine's own commit, with its checkpoints,
 ledger, decision and audit rows. With the queue, each workflow is accepted together with its wake-up in one
 transaction, and a worker of the queue fetches the wake-up and commits the steps. `pgbench` commits one-row updates
 with as many clients before, between and after; a ratio uses the geometric mean of its two neighbours.
@@ -24,10 +24,12 @@ from uuid import UUID, uuid4
 import psycopg
 
 from host.database import Pool, database
+from host.domain.step import Rows
 from host.engine.wake import TASK, Wake, queue_app, waker
 from host.engine.worker import POLL_SECONDS
 from host.stack.serving import ADMIN
 from host.store import ledger
+from host.store.commits import Commits
 from host.wiring import Driver
 from tests.bench.cpu import Meter, Spent
 from tests.bench.figures import Figure
@@ -46,23 +48,23 @@ class Recorded:
     """One normal return: what accepted it, and the payload of each of its steps."""
 
     case: dict[str, Any]
-    steps: list[dict[str, Any]]
+    steps: list[Rows]
 
 
 async def record(made: Stand, driver: Driver) -> Recorded:
     """Drive one return with the real engine and keep what it committed."""
-    steps: list[dict[str, Any]] = []
-    original = ledger.commit_step
+    steps: list[Rows] = []
+    original = Commits.commit
 
-    async def keeping(connection: Any, workflow_id: UUID, version: int, fence: int, step: dict[str, Any]) -> Any:
+    async def keeping(self: Commits, step: Rows) -> Any:
         steps.append(step)
-        return await original(connection, workflow_id, version, fence, step)
+        return await original(self, step)
 
-    ledger.commit_step = keeping
+    Commits.commit = keeping  # type: ignore[method-assign]  # a spy, for one return
     try:
         workflow_id = await one_return(driver, made)
     finally:
-        ledger.commit_step = original
+        Commits.commit = original  # type: ignore[method-assign]
     with psycopg.connect(made.admin("host")) as admin:
         row = admin.execute("SELECT to_jsonb(w) FROM workflow w WHERE workflow_id = %s", (workflow_id,)).fetchone()
     if row is None:
@@ -104,13 +106,15 @@ async def _alone(pool: Pool, recorded: Recorded, seconds: float) -> float:
     until = time.monotonic() + seconds
     done = 0
 
+    commits = Commits(pool)
+
     async def one() -> None:
         nonlocal done
         while time.monotonic() < until:
             fresh = uuid4()
             async with pool.connection() as connection:
                 await ledger.accept_case(connection, _case(recorded, fresh))
-            await _steps(pool, recorded, fresh)
+            await _steps(commits, recorded, fresh)
             done += len(recorded.steps) + 1
 
     started = time.monotonic()
@@ -120,14 +124,14 @@ async def _alone(pool: Pool, recorded: Recorded, seconds: float) -> float:
 
 async def _queued(made: Stand, pool: Pool, recorded: Recorded) -> float:
     """The same, each workflow woken through the queue by the transaction that accepts it."""
-    queue = queue_app(made.links.dsn)
+    queue, commits = queue_app(made.links.dsn), Commits(pool)
     waiting = asyncio.Semaphore(AHEAD)
     done = 0
 
     @queue.task(name=TASK)
     async def replay(workflow_id: str) -> None:
         nonlocal done
-        await _steps(pool, recorded, UUID(workflow_id))
+        await _steps(commits, recorded, UUID(workflow_id))
         done += len(recorded.steps) + 1
         waiting.release()
 
@@ -165,26 +169,26 @@ def _case(recorded: Recorded, fresh: UUID) -> dict[str, Any]:
     return {**recorded.case, "workflow_id": str(fresh), "request_id": str(fresh), "body_sha256": "0" * 64}
 
 
-async def _steps(pool: Pool, recorded: Recorded, fresh: UUID) -> None:
+async def _steps(commits: Commits, recorded: Recorded, fresh: UUID) -> None:
     version, fence = 1, 0
     for step in recorded.steps:
-        async with pool.connection() as connection:
-            committed = await ledger.commit_step(connection, fresh, version, fence, _own(step, fresh))
+        committed = await commits.commit(_own(step, fresh, version, fence))
         version, fence = committed.version, committed.fence
 
 
-def _own(step: dict[str, Any], fresh: UUID) -> dict[str, Any]:
+def _own(step: Rows, fresh: UUID, version: int, fence: int) -> Rows:
     """Give a step identities of its own: the token's id and the key are unique."""
-    own = dict(step)
-    if "attempt_opened" in own:
-        own["attempt_opened"] = {**own["attempt_opened"], "jti": os.urandom(16).hex()}
-    if "effect_opened" in own:
-        key = f"{fresh}:{own['effect_opened']['name']}"
-        own["effect_opened"] = {**own["effect_opened"], "idempotency_key": key}
-    if "contested" in own:
-        own["contested"] = [f"{fresh}/1"]
-    if "effect_closed" in own and own["effect_closed"]["external_id"] is not None:
-        own["effect_closed"] = {**own["effect_closed"], "external_id": f"R-{fresh}"}
+    names = {"workflow_id": str(fresh)}
+    own = {table: [{**row, **names} for row in rows] for table, rows in step.items()}
+    own["workflows"][0] |= {"version": version, "fence": fence}
+    for row in own.get("attempts_opened", ()):
+        row["jti"] = os.urandom(16).hex()
+    for row in own.get("effects_opened", ()):
+        row |= {"idempotency_key": f"{fresh}:{row['name']}", "units": [f"{fresh}/1"] if row["units"] else []}
+    for row in own.get("contests", ()):
+        row["units"] = [f"{fresh}/1"]
+    for row in own.get("effects_closed", ()):
+        row["external_id"] = None if row["external_id"] is None else f"R-{fresh}"
     return own
 
 

@@ -1,6 +1,6 @@
 """Ends this very process before or after one of its commits, or writes all of them down. Only launchers load it.
 
-CRASH_AT=before commit_step 3 kills it before the third commit of that name is asked for, with `after` once it is
+CRASH_AT=before commit_steps 3 kills it before the third commit of that name is asked for, with `after` once it is
 done; CRASH_BY=SIGSTOP holds it there instead. CRASH_TRACE=file writes a line per transaction that wrote: its name and
 its transaction's number.
 

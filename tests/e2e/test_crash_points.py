@@ -26,7 +26,7 @@ ENGINE_COMMITS, SERVER_COMMITS = 7, 7
 COMMITS: dict[str, dict[str, int]] = {
     "submit": {"procrastinate_defer_jobs": 1},
     "worker": {
-        "commit_step": ENGINE_COMMITS,
+        "commit_steps": ENGINE_COMMITS,
         "procrastinate_register_worker": 1,
         "procrastinate_fetch_job": 1,
         "procrastinate_finish_job": 1,
@@ -60,7 +60,7 @@ def _recoveries_expected(point: str) -> set[int]:
     """A request was under way if a commit had announced it and none had recorded its answer."""
     when, name, number = point.split()
     commits = int(number) - (when == "before")
-    return {0, 1} if name in BEATS else {int(name == "commit_step" and 0 < commits < ENGINE_COMMITS)}
+    return {0, 1} if name in BEATS else {int(name == "commit_steps" and 0 < commits < ENGINE_COMMITS)}
 
 
 @pytest.mark.parametrize("point", both_sides(COMMITS["worker"]))

@@ -108,7 +108,7 @@ def test_a_tool_server_that_is_replaced_between_two_calls_is_not_noticed(
     stage: Stage, commits: int, number: signal.Signals
 ) -> None:
     long_lease = stage.stand.worker("worker", KESSAI_LEASE_SECONDS="60")
-    worker = stage.started(long_lease, **{AT: f"after commit_step {commits}", BY: "SIGSTOP"})
+    worker = stage.started(long_lease, **{AT: f"after commit_steps {commits}", BY: "SIGSTOP"})
     workflow = stage.take()
     query = "SELECT version >= %(version)s FROM workflow WHERE workflow_id = %(id)s"
     stage.until(query, id=workflow, version=commits + 1)

@@ -106,7 +106,7 @@ def test_a_paused_worker_that_hears_late_of_its_own_success_writes_nothing_more(
 
 @pytest.mark.parametrize("commits", [1, 2, 3, 4, 5, 6])
 def test_a_worker_that_was_paused_before_it_sent_sends_nothing_after_its_lease(stage: Stage, commits: int) -> None:
-    first = stage.started(stage.stand.worker("first"), **{AT: f"after commit_step {commits}", BY: "SIGSTOP"})
+    first = stage.started(stage.stand.worker("first"), **{AT: f"after commit_steps {commits}", BY: "SIGSTOP"})
     workflow = stage.take()
     stage.until("SELECT count(*) > 0 FROM attempt WHERE workflow_id = %(id)s AND outcome IS NULL", id=workflow)
     lease_is_out(stage, workflow)

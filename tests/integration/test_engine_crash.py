@@ -302,7 +302,7 @@ async def test_a_driver_that_is_paused_inside_its_commit_does_not_take_the_lease
         class Paused(slow.cursor()):  # type: ignore[misc]
             async def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
                 done = await super().execute(query, *args, **kwargs)
-                if "commit_step(" in str(query) and slow.seen == 3:
+                if "commit_steps(" in str(query) and slow.seen == 3:
                     slow.seen += 1
                     await asyncio.sleep(1.05)  # the pause itself, longer than the lease
                     await drive(replace(parts, owner="b"), workflow_id)

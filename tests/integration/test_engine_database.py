@@ -102,7 +102,7 @@ class Cut:
 
         class Losing(psycopg.AsyncCursor[Any]):
             async def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
-                if "commit_step(" in str(query):
+                if "commit_steps(" in str(query):
                     cut.seen += 1
                     if cut.seen == cut.at:
                         if cut.committed:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -14,7 +14,7 @@ from host.engine.parts import Parts, Request
 from host.engine.worker import run_once
 from host.store import ledger
 from host.store.errors import InvariantError
-from tests.support.engine import advance_clock, asynchronous, engine, owners, rows, take
+from tests.support.engine import advance_clock, asynchronous, engine, owners, rows, take, untouched
 from tests.support.fake_tools import FakeTools, rejected, unknown
 
 
@@ -77,7 +77,7 @@ def test_a_case_whose_drives_break_is_bounded_and_ends_with_a_person(commits: in
             if commits:
                 tools.script["get_order"] = [rejected("rate_limited")]
                 await drive(parts, workflow_id)
-            broken = Parts(**{**vars(parts), "kinds": _Breaking(parts)})
+            broken = replace(parts, kinds=_Breaking(parts))
             for _ in range(parts.kinds["returns", "returns-1"].workflow.limits.recoveries + 1):
                 advance_clock(parts, 60)
                 assert await run_once(broken, workflow_id) is None
@@ -105,20 +105,17 @@ async def test_no_request_begins_on_a_workflow_that_has_ended():
         workflow_id = await take(parts)
         ended = await drive(parts, workflow_id)
         assert ended.task.state == "REJECTED"
-        row = {
-            "state": "REJECTED", "control_state": "completed", "resume_state": None, "reason": "x",
-            "refusals_in_a_row": 0, "recoveries": 0, "release": True, "owner": "x", "lease_seconds": 1,
-            "wake_reason": None, "wake_after": None,
-        }  # fmt: skip
-        opened = {"step": 1, "n": 9, "purpose": "call", "tool": "get_order", "jti": "j"}
+        opened = {
+            "workflow_id": str(workflow_id),
+            "step": 1,
+            "n": 9,
+            "purpose": "call",
+            "tool": "get_order",
+            "jti": "j",
+        }
         with pytest.raises(InvariantError, match="no request begins"):
-            await _commit(parts, workflow_id, {"row": row, "moves": [], "attempt_opened": opened})
-
-
-async def _commit(parts: Parts, workflow_id: UUID, step: dict[str, Any]) -> None:
-    ((version, fence),) = await rows(parts, "SELECT version, fence FROM workflow")
-    async with parts.pool.connection() as connection:
-        await ledger.commit_step(connection, workflow_id, version, fence, step)
+            async with parts.pool.connection() as connection:
+                await ledger.commit_steps(connection, {**untouched(ended), "attempts_opened": [opened]})
 
 
 @asynchronous

@@ -57,7 +57,7 @@ class Trace:
         class Tracing(psycopg.AsyncCursor[Any]):
             async def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
                 text = str(query)
-                name = next((n for n in ("commit_step", "renew_lease", "accept_case") if f"{n}(" in text), "load")
+                name = next((n for n in ("commit_steps", "renew_lease", "accept_case") if f"{n}(" in text), "load")
                 said.append(name)
                 return await super().execute(query, *args, **kwargs)
 
@@ -115,7 +115,7 @@ async def test_a_normal_return_is_seven_commits_of_one_statement_each_beside_the
             written = await transactions(plain) - before
         ((checkpoints, version),) = await rows(plain, "SELECT seq, version FROM workflow")
 
-    assert trace.said == ["load", *["commit_step"] * 7]
+    assert trace.said == ["load", *["commit_steps"] * 7]
     assert written == 7
     assert (checkpoints, version) == (23, 8)
 
@@ -134,16 +134,16 @@ async def test_every_commit_lies_between_what_came_back_and_what_is_tried_next()
             trace.said.clear()
             await drive(traced, workflow_id)
 
-    proposing = ["tools for the state", "planner", "tools for the state", "commit_step"]
+    proposing = ["tools for the state", "planner", "tools for the state", "commit_steps"]
     assert trace.said == [
         "load",
         *proposing, "get_order",
         *proposing, "check_return_policy",
         *proposing, "create_return",
-        "commit_step", "get_return",
+        "commit_steps", "get_return",
         *proposing, "send_return_notice",
-        "commit_step", "find_notice",
-        "commit_step",
+        "commit_steps", "find_notice",
+        "commit_steps",
     ]  # fmt: skip
 
 
@@ -160,9 +160,9 @@ async def test_a_planner_that_is_not_deterministic_is_asked_between_two_commits_
             state = await drive(traced, workflow_id)
 
     assert state.task.state == "COMPLETED"
-    assert trace.said[:4] == ["load", "commit_step", "planner", "commit_step"]
-    assert trace.said.count("commit_step") == 11
-    assert all(trace.said[n - 1] == "commit_step" for n, what in enumerate(trace.said) if what == "planner")
+    assert trace.said[:4] == ["load", "commit_steps", "planner", "commit_steps"]
+    assert trace.said.count("commit_steps") == 11
+    assert all(trace.said[n - 1] == "commit_steps" for n, what in enumerate(trace.said) if what == "planner")
 
 
 @asynchronous

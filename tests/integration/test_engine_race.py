@@ -155,9 +155,8 @@ async def approve(parts: Parts, workflow_id: UUID) -> None:
     kind = next(iter(parts.kinds.values()))
     step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=0)
     step.business("approved", WAITED, "approved", Actor.APPROVER)
-    payload = step.payload("approvals", 1.0, ("approved", 0.0))
     async with parts.pool.connection() as connection:
-        await ledger.commit_step(connection, workflow_id, state.trace.version, state.trace.fence, payload)
+        await ledger.commit_steps(connection, step.rows("approvals", 1.0, ("approved", 0.0)))
 
 
 @asynchronous
@@ -170,7 +169,7 @@ async def test_a_row_that_is_moved_while_its_driver_is_about_to_release_it_is_dr
 
         class Late(psycopg.AsyncCursor[Any]):
             async def execute(self, query: Any, params: Any = None, **kwargs: Any) -> Any:
-                releasing = "commit_step(" in str(query) and params["step"].obj["row"]["release"]
+                releasing = "commit_steps(" in str(query) and params["rows"].obj["workflows"][0]["release"]
                 if releasing and not moved:
                     with owners(parts) as connection:
                         connection.execute("UPDATE workflow SET version = version + 1")
@@ -199,7 +198,7 @@ async def test_a_row_that_was_moved_and_released_before_its_driver_let_go_is_cla
             done = False
 
             async def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
-                if "commit_step(" in str(query) and not Late.done:
+                if "commit_steps(" in str(query) and not Late.done:
                     Late.done = True
                     await approve(parts, workflow_id)
                 return await super().execute(query, *args, **kwargs)
@@ -269,7 +268,7 @@ async def test_a_driver_that_is_found_alive_after_all_keeps_its_workflow():
 
         class Late(psycopg.AsyncCursor[Any]):
             async def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
-                if "commit_step(" in str(query) and not resume.is_set():
+                if "commit_steps(" in str(query) and not resume.is_set():
                     resume.set()
                     await on_wire.wait()
                 return await super().execute(query, *args, **kwargs)
@@ -293,11 +292,11 @@ async def test_a_claim_meets_no_lease_that_was_renewed_since_it_looked():
             connection.execute("UPDATE workflow SET lease_owner = 'a', lease_until = clock_now() - interval '1 s'")
         state = await load(parts, workflow_id)
         kind = next(iter(parts.kinds.values()))
-        claim = Step(state, kind.workflow, kind.moves, claim=True, active_ms=0).payload("b", 15.0, None)
+        claim = Step(state, kind.workflow, kind.moves, claim=True, active_ms=0).rows("b", 15.0, None)
         async with parts.pool.connection() as connection:
             assert await ledger.renew_lease(connection, workflow_id, state.trace.fence, "a", 15.0)
             with pytest.raises(StaleWorkflowError):
-                await ledger.commit_step(connection, workflow_id, state.trace.version, state.trace.fence, claim)
+                await ledger.commit_steps(connection, claim)
 
 
 @asynchronous
@@ -346,12 +345,13 @@ async def test_a_stale_step_writes_nothing_at_all():
         kind = next(iter(parts.kinds.values()))
         await drive(parts, workflow_id)
         before = await rows(parts, COUNTS)
-        step = Step(state, kind.workflow, kind.moves, claim=True, active_ms=0)
-        step.alert("never", {})
         async with parts.pool.connection() as connection:
             for version, fence in ((1, 0), (8, 0), (1, 1), (9, 1)):
+                stale = replace(state, trace=replace(state.trace, version=version, fence=fence))
+                step = Step(stale, kind.workflow, kind.moves, claim=True, active_ms=0)
+                step.alert("never", {})
                 with pytest.raises(StaleWorkflowError):
-                    await ledger.commit_step(connection, workflow_id, version, fence, step.payload("x", 1, None))
+                    await ledger.commit_steps(connection, step.rows("x", 1, None))
         assert await rows(parts, COUNTS) == before
 
 

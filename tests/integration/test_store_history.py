@@ -14,7 +14,7 @@ from tests.support.scripted_planner import ScriptedPlanner
 async def test_invariant_7_no_checkpoint_names_a_move_that_is_not_legal():
     async with engine(FakeTools()) as parts:
         await planning(parts)
-        with owners(parts) as sql, refused(sql, "23503"):
+        with owners(parts) as sql, refused(sql, "KS010"):
             advance(sql, "COMPLETED", "completed")
             append(sql, 999_999)
 

@@ -61,7 +61,7 @@ async def test_the_auditor_reads_what_it_compares_and_no_words_of_customers():
             for statement in (
                 "SELECT case_body FROM workflow", "SELECT customer FROM workflow", "SELECT * FROM workflow",
                 "UPDATE effect SET outcome = 'absent'", "SELECT * FROM procrastinate_jobs",
-                "SELECT commit_step(gen_random_uuid(), 1, 1, '{}')",
+                "SELECT commit_steps('{}')",
             ):  # fmt: skip
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
                     sql.execute(statement)

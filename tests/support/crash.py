@@ -33,7 +33,7 @@ class Fate:
 
         class Dying(psycopg.AsyncCursor[Any]):
             async def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
-                if "commit_step(" not in str(query):
+                if "commit_steps(" not in str(query):
                     return await super().execute(query, *args, **kwargs)
                 fate.seen += 1
                 if fate.seen == fate.at and fate.before:

@@ -17,6 +17,7 @@ from host.domain.control import ENDS
 from host.domain.principals import AuthorizationSet, Principal
 from host.domain.proposals import Planner
 from host.domain.state import State
+from host.domain.step import Rows, Step
 from host.engine.accept import Pins, accept, read_case
 from host.engine.drive import drive
 from host.engine.parts import Kind, Parts, Tools
@@ -158,6 +159,11 @@ async def take(engine_parts: Parts, **changes: Any) -> UUID:
     kind = engine_parts.kinds[workflow.kind, workflow.release]
     principal = engine_parts.authorization.principals[0]
     return (await accept(engine_parts, kind, case, principal, PINS, None, no_wake)).workflow_id
+
+
+def untouched(state: State) -> Rows:
+    """A step that changes nothing of where a workflow stands and lets go of it; for what else is laid beside it."""
+    return Step(state, RETURNS, {}, claim=False, active_ms=0).rows("nobody", 1.0, ("ended", None))
 
 
 async def rows(engine_parts: Parts, query: LiteralString, **parameters: Any) -> list[tuple[Any, ...]]:

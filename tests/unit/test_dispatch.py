@@ -20,22 +20,22 @@ def dispatched(*effects: dict[str, object]) -> dict[str, object]:
     )
     facts: Facts = WRITE
     dispatch(at, TOOLS["create_return"], at.decided(facts, ALLOWED))
-    return at.payload("me", 15.0, None)
+    return at.rows("me", 15.0, None)
 
 
 @pytest.mark.parametrize("verified", [False, True])
 def test_where_the_effect_exists_nothing_is_sent_and_a_person_looks(verified):
     written = dispatched(effect(3, "create_return", "succeeded", verified=verified))
-    assert "effect_opened" not in written
-    assert "attempt_opened" not in written
-    assert written["row"]["control_state"] == "needs_human"
-    assert written["row"]["reason"] == "unverified_effect"
+    assert "effects_opened" not in written
+    assert "attempts_opened" not in written
+    assert written["workflows"][0]["control_state"] == "needs_human"
+    assert written["workflows"][0]["reason"] == "unverified_effect"
 
 
 @pytest.mark.parametrize("outcome", ["absent", "rejected"])
 def test_what_was_proved_not_to_exist_does_not_stand_in_the_way(outcome):
-    assert dispatched(effect(3, "create_return", outcome))["effect_opened"]["attempt"] == 2
+    assert dispatched(effect(3, "create_return", outcome))["effects_opened"][0]["attempt"] == 2
 
 
 def test_an_effect_of_another_tool_does_not_stand_in_the_way():
-    assert "effect_opened" in dispatched(effect(2, "send_return_notice", "succeeded"))
+    assert "effects_opened" in dispatched(effect(2, "send_return_notice", "succeeded"))

@@ -36,8 +36,16 @@ ALLOWED = Decision(Verdict.ALLOW, "read_allowed")
 FACTS = Facts("get_order", *([True] * (len(fields(Facts)) - 1)))
 
 
-def payload(at, wait=None):
-    return at.payload("me", 15.0, wait)
+def written(at, table=None, wait=None):
+    """What a commit would write, without the workflow that every row names; of one table, its only row."""
+    tables = {
+        name: [{key: value for key, value in row.items() if key != "workflow_id"} for row in rows]
+        for name, rows in at.rows("me", 15.0, wait).items()
+    }
+    if table is None:
+        return tables
+    (row,) = tables[table]
+    return row
 
 
 def test_a_call_from_proposal_to_dispatch_is_five_checkpoints_and_one_object():
@@ -49,21 +57,20 @@ def test_a_call_from_proposal_to_dispatch_is_five_checkpoints_and_one_object():
     at.go(AUTHORIZED)
     at.dispatch(TOOLS["get_order"], "jti-1", number)
 
-    written = payload(at)
     names = {number: (move.control_to, move.event) for move, number in MOVES.items()}
-    assert [names[move[0]] for move in written["moves"]] == [
-        ("planning", "started"),
-        ("tool_proposed", "proposed"),
-        ("tool_authorized", "authorized"),
-        ("tool_running", "dispatched"),
+    assert [(row["seq"], *names[row["move_id"]]) for row in written(at)["checkpoints"]] == [
+        (2, "planning", "started"),
+        (3, "tool_proposed", "proposed"),
+        (4, "tool_authorized", "authorized"),
+        (5, "tool_running", "dispatched"),
     ]
-    assert written["call_opened"]["execution_state"] == "running"
-    assert written["call_opened"]["stamps"] == ["authorized", "started"]
-    assert written["attempt_opened"] == {
+    assert written(at, "calls_opened")["execution_state"] == "running"
+    assert written(at, "calls_opened")["stamps"] == ["authorized", "started"]
+    assert written(at, "attempts_opened") == {
         "step": 1, "n": 1, "purpose": "call", "tool": "get_order", "jti": "jti-1",
     }  # fmt: skip
-    assert "effect_opened" not in written
-    assert written["row"]["control_state"] == "tool_running"
+    assert "effects_opened" not in written(at)
+    assert written(at, "workflows")["control_state"] == "tool_running"
     assert at.state.trace.seq == 5
 
 
@@ -72,11 +79,11 @@ def test_a_write_opens_its_intent_under_the_key_of_the_business_step_and_never_o
     at.go(AUTHORIZED)
     at.dispatch(TOOLS["create_return"], "jti", at.decided(FACTS, ALLOWED))
 
-    written = payload(at)
-    intent = written["effect_opened"]
+    intent = written(at, "effects_opened")
     assert intent["idempotency_key"] == key_of(WORKFLOW_ID, "create_return") == f"{WORKFLOW_ID}:create_return"
     assert (intent["attempt"], intent["decision_n"]) == (1, 1)
-    assert written["contested"] == ["A-1/1"]
+    assert intent["units"] == ["A-1/1"]
+    assert written(at, "contests") == {"units": ["A-1/1"], "writes": True}
 
 
 def test_a_resend_has_the_same_key_and_the_next_number():
@@ -89,7 +96,7 @@ def test_a_resend_has_the_same_key_and_the_next_number():
     at.go(AUTHORIZED)
     at.dispatch(TOOLS["create_return"], "jti", at.decided(FACTS, ALLOWED))
 
-    intent = payload(at)["effect_opened"]
+    intent = written(at, "effects_opened")
     assert (intent["attempt"], intent["idempotency_key"]) == (2, f"{WORKFLOW_ID}:create_return")
 
 
@@ -122,24 +129,25 @@ def test_a_legal_move_on_a_control_edge_that_does_not_carry_it_is_refused():
 def test_a_retry_keeps_the_state_that_it_left_and_gives_it_back():
     running = step(state("ELIGIBLE", "tool_running", calls=(call(1, "create_return", "running"),)))
     running.business("transient", NEXT_ATTEMPT, "rate_limited")
-    assert payload(running)["row"]["resume_state"] == "ELIGIBLE"
+    assert written(running, "workflows")["resume_state"] == "ELIGIBLE"
     assert running.state.task.state == "RETRY_WAIT"
 
     running.business("due", WAITED, "due", Actor.TIMER)
     assert running.state.task.state == "ELIGIBLE"
-    assert payload(running)["row"]["resume_state"] is None
+    assert written(running, "workflows")["resume_state"] is None
 
 
 def test_an_end_carries_its_audit_row_and_its_outbox_row_in_the_same_object():
     at = step(state("RETURN_CREATED", "planning", effects=(effect(3, "create_return", "succeeded", verified=True),)))
     at.end("notice_verified", "notice_verified", Control.COMPLETED)
 
-    written = payload(at, ("ended", None))
-    assert written["outbox"]["topic"] == "returns.completed"
-    assert written["outbox"]["payload"]["effects"] == {"create_return": "id-create_return"}
-    assert [row["action"] for row in written["audit"]] == ["workflow_ended"]
-    assert written["row"]["release"] is True
-    assert written["row"]["wake_after"] is None
+    told = written(at, "outbox")
+    assert (told["seq"], told["topic"]) == (at.state.trace.seq, "returns.completed")
+    assert told["payload"]["effects"] == {"create_return": "id-create_return"}
+    assert written(at, "audit")["action"] == "workflow_ended"
+    workflow = written(at, "workflows", ("ended", None))
+    assert workflow["release"] is True
+    assert workflow["wake_after"] is None
 
 
 def test_a_fork_is_written_without_what_came_after_it():
@@ -150,11 +158,10 @@ def test_a_fork_is_written_without_what_came_after_it():
     at.go(AUTHORIZED)
     at.dispatch(TOOLS["get_order"], "jti", at.decided(FACTS, ALLOWED))
 
-    instead = payload(before)
-    assert instead["call_opened"]["execution_state"] == "requested"
-    assert instead["call_opened"]["stamps"] == []
-    assert "attempt_opened" not in instead
-    assert len(instead["moves"]) == 1
+    assert written(before, "calls_opened")["execution_state"] == "requested"
+    assert written(before, "calls_opened")["stamps"] == []
+    assert written(before, "checkpoints")["seq"] == 2
+    assert "attempts_opened" not in written(before)
 
 
 def test_only_one_request_of_a_call_stands_open_and_its_answer_closes_that_one():
@@ -164,7 +171,7 @@ def test_only_one_request_of_a_call_stands_open_and_its_answer_closes_that_one()
     at = step(held)
     at.close_attempt("success")
     at.close_attempt("success")
-    assert payload(at)["attempts_closed"] == [{"step": 1, "n": 1, "outcome": "success", "error": None}]
+    assert written(at, "attempts_closed") == {"step": 1, "n": 1, "outcome": "success", "error": None}
 
 
 @pytest.mark.parametrize("code", sorted(NOT_COUNTED))
@@ -205,7 +212,7 @@ def test_whatever_a_planner_says_can_be_written_down(code, message, name, argume
     at = step(state())
     at.refuse(PlannerFault(code, message), ToolCall(name, name, arguments))
 
-    row = payload(at)["refusals"][0]
+    row = written(at, "refusals")
     text = json.dumps(row, allow_nan=False)
     assert "\\u0000" not in text
     for value in (row["code"], row["message"], row["call_id"], row["tool"]):
@@ -216,7 +223,7 @@ def test_whatever_a_planner_says_can_be_written_down(code, message, name, argume
 def test_what_is_out_of_proportion_is_left_out_whole():
     at = step(state())
     at.refuse(PlannerFault("arguments_invalid", "x" * 9999), ToolCall("c", "get_order", {"x": "y" * JSON_BYTES_MAX}))
-    row = payload(at)["refusals"][0]
+    row = written(at, "refusals")
     assert row["arguments"] is None
     assert len(row["message"]) == 500
 
@@ -224,7 +231,7 @@ def test_what_is_out_of_proportion_is_left_out_whole():
 def test_refusals_are_numbered_on_and_a_taken_proposal_ends_only_the_row_of_them():
     at = step(state(refusals=({"code": "no_call", "message": "-"},), refusals_in_a_row=1))
     at.refuse(PlannerFault("no_call", "-"))
-    assert payload(at)["refusals"][0]["n"] == 2
+    assert written(at, "refusals")["n"] == 2
     at.accepted_proposal()
     assert at.state.control.refusals_in_a_row == 0
     assert len(at.state.control.refusals) == 2

@@ -70,7 +70,6 @@ CREATE TABLE workflow (
     active_ms         milliseconds NOT NULL DEFAULT 0,
     active_since      timestamptz,
     entered_active_ms bigint NOT NULL DEFAULT 0,
-    entered_at        timestamptz NOT NULL,
     review_since      timestamptz,  -- set while a person has it; an index on what each step changes would slow each step
     -- waiting and working
     wake_at           timestamptz,
@@ -84,7 +83,9 @@ CREATE TABLE workflow (
     CHECK ((lease_owner IS NULL) = (lease_until IS NULL)),
     CHECK ((wake_at IS NULL) = (wake_reason IS NULL)),
     -- a retry must know where it goes back to
-    CHECK (state <> 'RETRY_WAIT' OR resume_state IS NOT NULL)
+    CHECK (state <> 'RETRY_WAIT' OR resume_state IS NOT NULL),
+    -- nobody is missing in the exception queue, or stays in it
+    CHECK ((state = 'NEEDS_REVIEW') = (review_since IS NOT NULL))
 ) WITH (fillfactor = 70);
 
 -- Timers are rows, not scheduled jobs: 100,000 of them must not slow a queue.
@@ -92,12 +93,13 @@ CREATE INDEX workflow_timer ON workflow (wake_at) WHERE wake_at IS NOT NULL;
 -- Work whose driver may have died.
 CREATE INDEX workflow_leased ON workflow (workflow_id) WHERE lease_owner IS NOT NULL;
 CREATE INDEX workflow_exception ON workflow (review_since) WHERE review_since IS NOT NULL;
-CREATE INDEX workflow_resource ON workflow (tenant_id, resource);
 
+-- Its workflow and its move are looked up by check_chain (0002), once for all rows of a statement: a foreign key would
+-- look up and lock both for every row, and every workflow writes rows of the same few moves.
 CREATE TABLE checkpoint (
-    workflow_id uuid NOT NULL REFERENCES workflow,
+    workflow_id uuid NOT NULL,
     seq         ordinal NOT NULL,
-    move_id     integer NOT NULL REFERENCES legal_transition,
+    move_id     integer NOT NULL,
     reason      text NOT NULL,
     evidence    text[] NOT NULL,
     at          timestamptz NOT NULL,
@@ -115,7 +117,6 @@ CREATE TABLE decision (
     at           timestamptz NOT NULL,
     committed_in xid8 NOT NULL DEFAULT pg_current_xact_id(),
     PRIMARY KEY (workflow_id, n),
-    UNIQUE (workflow_id, n, outcome, committed_in),
     CHECK (outcome <> 'allow' OR subject = 'authorization')  -- a business finding allows nothing
 );
 
@@ -171,7 +172,6 @@ CREATE TABLE effect (
     arguments_sha256 text NOT NULL,
     units            text[] NOT NULL,
     decision_n       integer NOT NULL,
-    decision_outcome text NOT NULL DEFAULT 'allow' CHECK (decision_outcome = 'allow'),
     committed_in     xid8 NOT NULL DEFAULT pg_current_xact_id(),
     outcome          effect_outcome,
     external_id      text,
@@ -181,9 +181,7 @@ CREATE TABLE effect (
     closed_at        timestamptz,
     PRIMARY KEY (workflow_id, step, attempt),
     FOREIGN KEY (workflow_id, step) REFERENCES call,
-    -- no effect without an allow decision, written by the very transaction that wrote the intent
-    FOREIGN KEY (workflow_id, decision_n, decision_outcome, committed_in)
-        REFERENCES decision (workflow_id, n, outcome, committed_in),
+    FOREIGN KEY (workflow_id, decision_n) REFERENCES decision,  -- and an allowing one of this transaction (0002)
     CHECK ((outcome IS NULL) = (closed_at IS NULL)),
     CHECK (outcome IS DISTINCT FROM 'succeeded' OR external_id IS NOT NULL),
     CHECK (verified_at IS NULL OR (outcome IS NOT DISTINCT FROM 'succeeded' AND mismatch IS NULL))

@@ -1,28 +1,28 @@
 -- What code promises about histories, the database makes impossible to break, for raw SQL too.
 
 -- A history is a chain: each checkpoint starts where the one before it ended, by a move of its own kind and release.
-CREATE FUNCTION check_chain() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION check_chain() RETURNS trigger LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
     broken  text;
     outside boolean;  -- somebody else than the engine moved
 BEGIN
-    -- A few rows at a time: each is looked up by its keys, and no table is read whole.
+    -- A few rows at a time: each is looked up by its keys, and no table is read whole. What is not there is no match.
     SELECT min(a.workflow_id || '/' || a.seq) FILTER (
-            WHERE m.kind <> w.kind OR m.release <> w.release
-               OR (a.seq > 1 AND p.seq IS NULL)
-               OR a.seq > w.seq  -- the row has moved already, in this very transaction
-               OR coalesce(pm.control_to, '') <> m.control_from
-               OR coalesce(pm.business_to, '') <> m.business_from
+            WHERE (m.kind = w.kind AND m.release = w.release
+               AND a.seq <= w.seq  -- the row has moved already, in this very transaction
+               AND (a.seq = 1 OR pm.move_id IS NOT NULL)
+               AND coalesce(pm.control_to, '') = m.control_from
+               AND coalesce(pm.business_to, '') = m.business_from
                -- a retry goes back to the very state that it left
-               OR (m.event = 'due' AND NOT (pm.event = 'transient' AND pm.business_from = m.business_to))),
+               AND (m.event <> 'due' OR (pm.event = 'transient' AND pm.business_from = m.business_to))) IS NOT TRUE),
            bool_or(m.actor <> 'engine')
       INTO broken, outside
-      FROM added a,
-           LATERAL (SELECT * FROM legal_transition l WHERE l.move_id = a.move_id OFFSET 0) m,
-           LATERAL (SELECT kind, release, seq FROM workflow WHERE workflow_id = a.workflow_id OFFSET 0) w
-      LEFT JOIN LATERAL (SELECT seq, move_id FROM checkpoint
-                          WHERE workflow_id = a.workflow_id AND seq = a.seq - 1 OFFSET 0) p ON true
-      LEFT JOIN LATERAL (SELECT * FROM legal_transition l WHERE l.move_id = p.move_id OFFSET 0) pm ON true;
+      FROM added a
+      LEFT JOIN legal_transition m ON m.move_id = a.move_id
+      LEFT JOIN workflow w ON w.workflow_id = a.workflow_id
+      LEFT JOIN checkpoint p ON p.workflow_id = a.workflow_id AND p.seq = a.seq - 1
+      LEFT JOIN legal_transition pm ON pm.move_id = p.move_id;
     IF broken IS NULL AND outside THEN
         SELECT min(a.workflow_id || '/' || a.seq) INTO broken
           FROM added a
@@ -45,39 +45,41 @@ END $$;
 CREATE TRIGGER checkpoint_chain AFTER INSERT ON checkpoint
     REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION check_chain();
 
--- The row equals the fold of its history, and a successful end means verified effects.
-CREATE FUNCTION check_fold() RETURNS trigger LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
-DECLARE w record;  -- as the transaction leaves it, whichever of its writes this is asked about
+-- The row equals the fold of its history, and a successful end means verified effects. The chain lets no history run
+-- ahead of its row and `never_back` lets no row go back, so the one checkpoint that the row names is the last.
+CREATE FUNCTION check_fold() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-    SELECT workflow_id, kind, release, seq, state, control_state, resume_state, review_since INTO w
-      FROM workflow WHERE workflow_id = NEW.workflow_id;
-    IF (w.state = 'NEEDS_REVIEW') <> (w.review_since IS NOT NULL) THEN
-        RAISE EXCEPTION 'workflow % would be missing in the exception queue, or stay in it', w.workflow_id
-            USING ERRCODE = 'KS011';
-    END IF;
     IF NOT EXISTS (
         SELECT FROM checkpoint c JOIN legal_transition m USING (move_id)
-         WHERE c.workflow_id = w.workflow_id AND c.seq = w.seq
-           AND m.control_to = w.control_state AND m.business_to = w.state
-           AND (w.resume_state IS NULL OR (m.event = 'transient' AND m.business_from = w.resume_state)))
-       OR EXISTS (SELECT FROM checkpoint c WHERE c.workflow_id = w.workflow_id AND c.seq = w.seq + 1) THEN
-        RAISE EXCEPTION 'workflow % does not stand where its history ends', w.workflow_id USING ERRCODE = 'KS011';
+         WHERE c.workflow_id = NEW.workflow_id AND c.seq = NEW.seq
+           AND m.control_to = NEW.control_state AND m.business_to = NEW.state
+           AND (NEW.resume_state IS NULL OR (m.event = 'transient' AND m.business_from = NEW.resume_state))) THEN
+        RAISE EXCEPTION 'workflow % does not stand where its history ends', NEW.workflow_id USING ERRCODE = 'KS011';
     END IF;
-    IF EXISTS (
-        SELECT FROM expected_effect x
-         WHERE x.kind = w.kind AND x.release = w.release AND x.success = w.state
-           AND (NOT EXISTS (SELECT FROM effect e WHERE e.workflow_id = w.workflow_id
-                               AND e.name = x.name AND e.verified_at IS NOT NULL)
-                OR EXISTS (SELECT FROM effect e WHERE e.workflow_id = w.workflow_id
-                              AND (e.outcome IS NULL OR (e.outcome = 'succeeded' AND e.verified_at IS NULL))))) THEN
-        RAISE EXCEPTION 'workflow % ends as done with an effect that is not verified', w.workflow_id
-            USING ERRCODE = 'KS012';
+    IF NEW.control_state = 'completed' THEN
+        IF EXISTS (
+            SELECT FROM expected_effect x
+             WHERE x.kind = NEW.kind AND x.release = NEW.release AND x.success = NEW.state
+               AND (NOT EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id
+                                   AND e.name = x.name AND e.verified_at IS NOT NULL)
+                    OR EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id
+                                  AND (e.outcome IS NULL OR (e.outcome = 'succeeded' AND e.verified_at IS NULL))))) THEN
+            RAISE EXCEPTION 'workflow % ends as done with an effect that is not verified', NEW.workflow_id
+                USING ERRCODE = 'KS012';
+        END IF;
     END IF;
     RETURN NULL;
 END $$;
 CREATE CONSTRAINT TRIGGER workflow_fold
-    AFTER INSERT OR UPDATE OF seq, state, control_state, resume_state, review_since, kind, release ON workflow
+    AFTER INSERT OR UPDATE OF seq, state, control_state, resume_state, kind, release ON workflow
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_fold();
+
+CREATE FUNCTION refuse_back() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'workflow % does not stand where its history ends', NEW.workflow_id USING ERRCODE = 'KS011';
+END $$;
+CREATE TRIGGER never_back BEFORE UPDATE ON workflow FOR EACH ROW
+    WHEN (NEW.seq < OLD.seq) EXECUTE FUNCTION refuse_back();
 
 -- Histories, decisions and the audit are appended to and never changed; an outcome is written once.
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -100,7 +102,7 @@ CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, tenant_id, kind, release, req
     resource, case_body, requested_at, order_snapshot, policy, authz, supersedes, created_at
     ON workflow FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, step, attempt, name, tenant_id, idempotency_key, arguments_sha256, units,
-    decision_n, decision_outcome, committed_in, opened_at
+    decision_n, committed_in, opened_at
     ON effect FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, step, n, purpose, tool, jti, started_at
     ON attempt FOR EACH ROW EXECUTE FUNCTION refuse_change();
@@ -135,10 +137,15 @@ BEGIN
 END $$;
 CREATE TRIGGER stamped BEFORE INSERT ON decision FOR EACH ROW EXECUTE FUNCTION stamp_transaction();
 
--- One key means one intention: what is sent again is what was sent.
+-- One key means one intention: what is sent again is what was sent. And no effect without an allow decision, written
+-- by the very transaction that writes the intent.
 CREATE FUNCTION check_intent() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.committed_in := pg_current_xact_id();
+    IF NOT EXISTS (SELECT FROM decision d WHERE d.workflow_id = NEW.workflow_id AND d.n = NEW.decision_n
+                      AND d.outcome = 'allow' AND d.committed_in = NEW.committed_in) THEN
+        RAISE EXCEPTION 'nothing allows the effect % of workflow %', NEW.name, NEW.workflow_id USING ERRCODE = 'KS016';
+    END IF;
     IF EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id AND e.idempotency_key = NEW.idempotency_key
                   AND (e.name, e.arguments_sha256) <> (NEW.name, NEW.arguments_sha256)) THEN
         RAISE EXCEPTION 'the key % belongs to another request', NEW.idempotency_key USING ERRCODE = 'KS015';

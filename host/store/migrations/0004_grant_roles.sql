@@ -4,7 +4,7 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA public TO host_rt, host_auditor;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO host_rt;
-GRANT EXECUTE ON FUNCTION clock_now(), stopped(text), commit_step(uuid, integer, bigint, jsonb), accept_case(jsonb),
+GRANT EXECUTE ON FUNCTION clock_now(), stopped(text), commit_steps(jsonb), accept_case(jsonb),
     renew_lease(uuid, bigint, text, double precision), count_broken_drive(uuid, integer), register_external_task(jsonb) TO host_rt;
 
 GRANT SELECT ON effect, checkpoint, legal_transition, external_task, schema_version TO host_auditor;
