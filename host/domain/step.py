@@ -210,7 +210,8 @@ class Step:
 
     def contest(self, *, writes: bool = False) -> None:
         """Let the commit look whether another workflow is in doubt over this case's units."""
-        self._write("contests", units=list(self.workflow.units(self.state.task.case)), writes=writes)
+        task = self.state.task
+        self._write("contests", tenant_id=task.tenant_id, units=list(self.workflow.units(task.case)), writes=writes)
 
     # -- the effect ledger --------------------------------------------------------------------------------------
 

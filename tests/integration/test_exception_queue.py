@@ -27,6 +27,6 @@ async def test_a_case_is_in_the_exception_queue_exactly_while_a_person_has_it():
             for workflow_id, since in ((handed_over, None), (done, datetime.now(UTC))):
                 with pytest.raises(psycopg.Error) as refused:
                     sql.execute("UPDATE workflow SET review_since = %s WHERE workflow_id = %s", (since, workflow_id))
-                assert refused.value.sqlstate == "KS011"
+                assert refused.value.sqlstate == "23514"
     assert [row.workflow_id for row in queue] == [handed_over]
     assert queue[0].age_seconds >= 0

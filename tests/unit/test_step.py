@@ -83,7 +83,7 @@ def test_a_write_opens_its_intent_under_the_key_of_the_business_step_and_never_o
     assert intent["idempotency_key"] == key_of(WORKFLOW_ID, "create_return") == f"{WORKFLOW_ID}:create_return"
     assert (intent["attempt"], intent["decision_n"]) == (1, 1)
     assert intent["units"] == ["A-1/1"]
-    assert written(at, "contests") == {"units": ["A-1/1"], "writes": True}
+    assert written(at, "contests") == {"tenant_id": "acme-jp", "units": ["A-1/1"], "writes": True}
 
 
 def test_a_resend_has_the_same_key_and_the_next_number():

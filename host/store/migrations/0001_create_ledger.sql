@@ -189,7 +189,8 @@ CREATE TABLE effect (
 -- at most one effect in flight per workflow
 CREATE UNIQUE INDEX effect_in_flight ON effect (workflow_id) WHERE outcome IS NULL;
 -- one key, one effect
-CREATE UNIQUE INDEX effect_of_key ON effect (tenant_id, idempotency_key) WHERE outcome IS NULL OR outcome = 'succeeded';
+CREATE UNIQUE INDEX effect_of_key ON effect (idempotency_key)
+    WHERE outcome IS DISTINCT FROM 'rejected' AND outcome IS DISTINCT FROM 'absent';
 -- who else is in doubt
 CREATE INDEX effect_in_doubt ON effect (tenant_id) WHERE outcome IS NULL;
 CREATE INDEX effect_external ON effect (external_id) WHERE external_id IS NOT NULL;

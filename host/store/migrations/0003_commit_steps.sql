@@ -9,27 +9,22 @@ CREATE FUNCTION stop_lock_key() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT
 -- sees the other; two that begin in one statement are sent away, to begin one after the other.
 CREATE FUNCTION refuse_contested(p jsonb) RETURNS void LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    v_tenant text;
-    v_ended  boolean;
-    v_units  text[];
-    x        jsonb;
+    v_ended boolean;
+    x       jsonb;
 BEGIN
-    IF (SELECT count(DISTINCT (w.workflow_id, u.unit)) <> count(DISTINCT (w.tenant_id, u.unit))
-          FROM jsonb_array_elements(p) c(contest), jsonb_array_elements_text(c.contest -> 'units') u(unit),
-               workflow w WHERE w.workflow_id = (c.contest ->> 'workflow_id')::uuid) THEN
+    IF (SELECT count(DISTINCT (c ->> 'workflow_id', u)) > count(DISTINCT (c ->> 'tenant_id', u))
+          FROM jsonb_array_elements(p) c, jsonb_array_elements_text(c -> 'units') u) THEN
         RAISE EXCEPTION 'another workflow is at work on these units' USING ERRCODE = 'KS005';
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended(u.unit, 0))
-       FROM (SELECT w.tenant_id || ' ' || jsonb_array_elements_text(c.contest -> 'units') AS unit
-               FROM jsonb_array_elements(p) c(contest)
-               JOIN workflow w ON w.workflow_id = (c.contest ->> 'workflow_id')::uuid ORDER BY 1) u;
+       FROM (SELECT (c ->> 'tenant_id') || ' ' || jsonb_array_elements_text(c -> 'units') AS unit
+               FROM jsonb_array_elements(p) c ORDER BY 1) u;
     FOR x IN SELECT jsonb_array_elements(p) LOOP
-        v_units := ARRAY(SELECT jsonb_array_elements_text(x -> 'units'));
-        SELECT tenant_id INTO v_tenant FROM workflow WHERE workflow_id = (x ->> 'workflow_id')::uuid;
-        SELECT bool_or(w.control_state IN ('needs_human', 'failed', 'stopped')) INTO v_ended
-          FROM effect e JOIN workflow w ON w.workflow_id = e.workflow_id
-         WHERE e.tenant_id = v_tenant AND e.workflow_id <> (x ->> 'workflow_id')::uuid AND e.outcome IS NULL
-           AND e.units && v_units;
+        SELECT bool_or((SELECT w.control_state IN ('needs_human', 'failed', 'stopped')
+                          FROM workflow w WHERE w.workflow_id = e.workflow_id)) INTO v_ended
+          FROM effect e
+         WHERE e.tenant_id = x ->> 'tenant_id' AND e.workflow_id <> (x ->> 'workflow_id')::uuid AND e.outcome IS NULL
+           AND e.units && ARRAY(SELECT jsonb_array_elements_text(x -> 'units'));
         IF v_ended THEN
             RAISE EXCEPTION 'another workflow ended in doubt over these units' USING ERRCODE = 'KS002';
         ELSIF NOT v_ended AND (x ->> 'writes')::boolean THEN
@@ -55,8 +50,7 @@ END $$;
 CREATE FUNCTION commit_steps(p jsonb)
 RETURNS TABLE (workflow_id uuid, version integer, fence bigint, active_ms bigint, entered_active_ms bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off
-SET random_page_cost = 0 AS $$
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off AS $$
 #variable_conflict use_column
 DECLARE
     v_at    timestamptz := clock_now();
@@ -168,8 +162,8 @@ BEGIN
         SELECT s.workflow_id, s.step, s.n, s.purpose, s.tool, s.jti, v_at
           FROM jsonb_to_recordset(p -> 'attempts_opened') AS s(
                workflow_id uuid, step integer, n integer, purpose text, tool text, jti text)
-          JOIN workflow w ON w.workflow_id = s.workflow_id
-         WHERE w.control_state = 'tool_running' OR (w.control_state = 'observing' AND s.purpose <> 'call');
+         WHERE (SELECT w.control_state = 'tool_running' OR (w.control_state = 'observing' AND s.purpose <> 'call')
+                  FROM workflow w WHERE w.workflow_id = s.workflow_id);
         GET DIAGNOSTICS v_count = ROW_COUNT;
         IF v_count < jsonb_array_length(p -> 'attempts_opened') THEN
             RAISE EXCEPTION 'no request begins where no tool runs' USING ERRCODE = 'KS017';
@@ -181,12 +175,12 @@ BEGIN
     IF p ? 'effects_opened' THEN
         INSERT INTO effect (workflow_id, step, attempt, name, tenant_id, idempotency_key, arguments_sha256, units,
                             decision_n, opened_at)
-        SELECT s.workflow_id, s.step, s.attempt, s.name, w.tenant_id, s.idempotency_key, s.arguments_sha256, s.units,
-               s.decision_n, v_at
+        SELECT s.workflow_id, s.step, s.attempt, s.name,
+               (SELECT w.tenant_id FROM workflow w WHERE w.workflow_id = s.workflow_id),
+               s.idempotency_key, s.arguments_sha256, s.units, s.decision_n, v_at
           FROM jsonb_to_recordset(p -> 'effects_opened') AS s(
                workflow_id uuid, step integer, attempt integer, name text, idempotency_key text, arguments_sha256 text,
-               units text[], decision_n integer)
-          JOIN workflow w ON w.workflow_id = s.workflow_id;
+               units text[], decision_n integer);
     END IF;
     IF p ? 'refusals' THEN
         INSERT INTO refusal (workflow_id, n, code, message, call_id, tool, arguments, at)
