@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,11 +21,12 @@ _SQL = load_queries(__file__)
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a commit left behind."""
+    """What a commit left behind; times are the database's."""
 
     workflow_id: UUID
     version: int
     fence: int
+    at: datetime
     active_ms: int
     entered_active_ms: int
 

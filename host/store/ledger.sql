@@ -15,7 +15,7 @@ SELECT to_jsonb(w) - 'body_sha256' AS workflow,
  WHERE w.workflow_id = %(workflow_id)s
 
 -- name: commit_steps
-SELECT workflow_id, version, fence, active_ms, entered_active_ms FROM commit_steps(%(rows)s)
+SELECT workflow_id, version, fence, at, active_ms, entered_active_ms FROM commit_steps(%(rows)s)
 
 -- name: renew_lease
 SELECT renew_lease(%(workflow_id)s, %(fence)s, %(owner)s, %(seconds)s)

@@ -48,7 +48,8 @@ END $$;
 -- where one of the workflows was moved by somebody else. Most of what a step costs is to set a statement up, so each
 -- table is written by one statement whatever the number of steps, planned once in a session, by keys alone.
 CREATE FUNCTION commit_steps(p jsonb)
-RETURNS TABLE (workflow_id uuid, version integer, fence bigint, active_ms bigint, entered_active_ms bigint)
+RETURNS TABLE (workflow_id uuid, version integer, fence bigint, at timestamptz, active_ms bigint,
+               entered_active_ms bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off AS $$
 #variable_conflict use_column
@@ -96,7 +97,7 @@ BEGIN
      WHERE w.workflow_id = s.workflow_id AND w.version = s.version AND w.fence = s.fence
        -- a claim meets no live lease; a holder's own lease may have run out, its fence says whether it was taken
        AND (NOT s.claim OR w.lease_until IS NULL OR w.lease_until < v_at)
-    RETURNING w.workflow_id, w.version::integer, w.fence, w.active_ms::bigint, w.entered_active_ms;
+    RETURNING w.workflow_id, w.version::integer, w.fence, v_at, w.active_ms::bigint, w.entered_active_ms;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     IF v_count < jsonb_array_length(p -> 'workflows') THEN
         RAISE EXCEPTION 'somebody else moved the workflow' USING ERRCODE = 'KS018';
