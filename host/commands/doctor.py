@@ -143,12 +143,11 @@ async def _database(dsn: str) -> list[Check]:
 
 
 async def _tool_server(settings: Settings, found: Links) -> Check:
-    from host.tool_client.mint import SigningKeyError
     from host.wiring import driver
 
     try:
         async with driver(settings, found) as opened:
             names = ", ".join(sorted(opened.listing.available))
             return Check("tool server", True, f"{found.server_url} takes our tokens and offers {names}", "")
-    except (NotReadyError, StackError, SigningKeyError) as error:
+    except (NotReadyError, StackError) as error:
         return Check("tool server", False, str(error), "mend what it names")

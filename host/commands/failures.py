@@ -13,11 +13,10 @@ from host.settings import SettingsError
 from host.stack.errors import StackError
 from host.store.errors import StaleWorkflowError, StoppedError
 from host.store.migrate import NewerSchemaError, PasswordError
-from host.tool_client.mint import SigningKeyError
 
 EXPECTED = (
     CommandError, CaseError, RequestConflictError, SettingsError, NotReadyError, StackError, StoppedError,
-    StaleWorkflowError, NewerSchemaError, PasswordError, SigningKeyError, PoolTimeout, psycopg.OperationalError,
+    StaleWorkflowError, NewerSchemaError, PasswordError, PoolTimeout, psycopg.OperationalError,
     psycopg.InterfaceError, psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable,
 )  # fmt: skip
 _CODES: dict[type[Exception], Exit] = {
