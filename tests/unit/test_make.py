@@ -33,3 +33,11 @@ def test_a_change_is_checked_without_running_a_test_twice():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert re.findall(r"^make (\w+)", script, re.MULTILINE) == ["static", "test"]
     assert not any("pytest" in line for line in recipe("static"))
+
+
+def test_the_official_suite_is_run_in_a_pinned_version_and_by_no_other_target():
+    assert recipe("conformance") == ["$(BIN)/python -m tests.conformance.run $(SUITE)"]
+    packages = re.search(r"^SUITE_PACKAGES := (.+)$", MAKEFILE, re.MULTILINE)
+    assert packages is not None
+    assert all(re.fullmatch(r"@?[a-z0-9/-]+@\d+\.\d+\.\d+(-alpha\.\d+)?", one) for one in packages[1].split())
+    assert "conformance" not in " ".join((*recipe("test"), *recipe("static")))
