@@ -2,6 +2,8 @@
 
 Invariant: a request that is not complete after MESSAGE_SECONDS_MAX, a head above HEAD_BYTES_MAX, or a message above
 MESSAGE_BYTES_MAX (its sender was refused long before) ends its connection. uvicorn itself waits for ever.
+Nobody is shut out by connections on which nothing happens: above CONNECTIONS_KEPT the one that has asked for nothing
+for the longest time gives way to the newcomer.
 """
 
 from __future__ import annotations
@@ -14,14 +16,20 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEAD_BYTES_MAX = 64 * 1024
 MESSAGE_BYTES_MAX = 1024 * 1024  # four times the body limit: room for the answer to be read before the end
 MESSAGE_SECONDS_MAX = 20.0
+CONNECTIONS_KEPT = 900  # below the number at which requests are refused, so that the room is there in time
 
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """One connection. `_open` is a message that has begun and not ended; `_head` that its head has not."""
+    """One connection. `_open` is a message that has begun and not ended; `_head` that its head has not.
+
+    `asked_at` is when its last message was complete, or when it was made.
+    """
 
     seconds_max = MESSAGE_SECONDS_MAX
+    connections_kept = CONNECTIONS_KEPT
+    asked_at = 0.0
     _open = True  # a connection on which nothing is ever sent is bounded in the same way
     _head = True
     _bytes = 0
@@ -30,6 +38,8 @@ class BoundedHttp(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Start the clock of the first message."""
         super().connection_made(transport)
+        self.asked_at = self.loop.time()
+        self._make_room()
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -45,9 +55,9 @@ class BoundedHttp(HttpToolsProtocol):
             return
         self._bytes += len(data)
         if self._head and self._bytes > HEAD_BYTES_MAX:
-            self._end(_HEAD_TOO_LARGE)
+            self.end(_HEAD_TOO_LARGE)
         elif self._bytes > MESSAGE_BYTES_MAX:
-            self._end(b"")
+            self.end(b"")
         else:
             self._watch()
 
@@ -65,18 +75,34 @@ class BoundedHttp(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Note that it is complete."""
         self._open = False
+        self.asked_at = self.loop.time()
         super().on_message_complete()
+
+    def _make_room(self) -> None:
+        """Whoever holds many connections and asks for nothing loses them first: what works asks again and again."""
+        if len(self.connections) > self.connections_kept:
+            others = (one for one in self.connections if isinstance(one, BoundedHttp) and one is not self)
+            idle = min((one for one in others if one.waits()), key=lambda one: one.asked_at, default=None)
+            if idle is not None:
+                idle.end(b"")
+
+    def waits(self) -> bool:
+        """Tell whether no whole request of it is in hand."""
+        answered = self.cycle is None or self.cycle.response_complete
+        coming_in = self._open and not self._head and not self.pipeline  # what is unanswered is not whole yet
+        return (answered or coming_in) and not self.transport.is_closing()
 
     def _watch(self) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(self.seconds_max, self._end, b"")
+            self._deadline = self.loop.call_later(self.seconds_max, self.end, b"")
 
     def _unwatch(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _end(self, answer: bytes) -> None:
+    def end(self, answer: bytes) -> None:
+        """End the connection, with these bytes as its last."""
         transport: Any = self.transport
         if not transport.is_closing():
             if answer:

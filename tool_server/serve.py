@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 DRAIN_SECONDS_MAX = 20
 KEEP_ALIVE_SECONDS = 75  # clients keep idle connections for less, so that they, not we, close first
-CONNECTIONS_MAX = 1000  # above it: 503
+CONNECTIONS_MAX = 1000  # with so many at work: 503; those that ask for nothing give way before (tool_server.http)
 _BACKLOG = 512
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import json
 import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.server import Server, StubDispatcher, raw, request, running, running_process, status_of
+from tests.support.server import ORDER, Server, StubDispatcher, raw, request, running, running_process, status_of
+from tool_server.call import Answer, Answered
 from tool_server.gate import BODY_BYTES_MAX
 from tool_server.http import MESSAGE_BYTES_MAX, BoundedHttp
 
@@ -20,6 +25,12 @@ class Quick(BoundedHttp):
     """The same bound in a time that a test can wait for."""
 
     seconds_max = 0.5
+
+
+class Narrow(BoundedHttp):
+    """The same bound with fewer connections."""
+
+    connections_kept = 8
 
 
 def head(server: Server, *lines: bytes, token: str | None) -> bytes:
@@ -155,6 +166,64 @@ def test_one_byte_at_a_time_is_not_forever_and_others_are_served_meanwhile(tmp_p
             assert time.monotonic() - started < 10
         still_served(server)
         assert ended == 20
+
+
+def idle(server: Server, part: str) -> socket.socket:
+    """A connection that is held and asks for nothing any more."""
+    whole = head(server, b"Content-Length: 1000", token=server.issuer.token())
+    sent = {
+        "nothing": b"",
+        "half a head": whole[:30],
+        "half a body": whole + b"{",
+        "an answered request": b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % server.port,
+    }[part]
+    held = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    held.sendall(sent)
+    if part == "an answered request":
+        assert status_of(held.recv(65536)) == 200
+    return held
+
+
+@pytest.mark.parametrize("part", ["nothing", "half a head", "half a body", "an answered request"])
+def test_connections_that_ask_for_nothing_shut_nobody_out_and_the_one_at_work_keeps_its_own(tmp_path, part):
+    with running(StubDispatcher(), tmp_path, http=Narrow) as server, contextlib.ExitStack() as held:
+        at_work = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        held.enter_context(at_work)
+        asked = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % server.port
+        hoarded = []
+        for _ in range(40):
+            hoarded.append(held.enter_context(idle(server, part)))
+            at_work.sendall(asked)
+            assert status_of(at_work.recv(65536)) == 200
+        still_served(server)
+        for connection in hoarded[:30]:
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(65536) == b""  # let go of, without a word
+
+
+def test_a_request_in_hand_gives_way_to_nobody(tmp_path):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def answer(*_: object) -> Answered:
+        begun.set()
+        assert go_on.wait(10)
+        return Answered(ORDER)
+
+    class Tight(BoundedHttp):
+        connections_kept = 1
+
+    class Slowly(StubDispatcher):
+        async def dispatch(self, *call: Any) -> Answer:
+            return await asyncio.to_thread(answer, *call)
+
+    with running(Slowly(), tmp_path, http=Tight) as server, ThreadPoolExecutor() as pool:
+        calling = pool.submit(server.call)
+        assert begun.wait(10)
+        with contextlib.ExitStack() as held:
+            for _ in range(5):
+                held.enter_context(idle(server, "an answered request"))
+            go_on.set()
+            assert calling.result(10).status_code == 200
 
 
 def test_a_head_without_end_is_ended(server):
