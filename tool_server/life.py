@@ -12,18 +12,9 @@ class Life:
 
     def __init__(self) -> None:
         self._in_hand = 0
-        self._draining = False
+        self.draining = False  # once set, new work is refused for good
         self._idle = asyncio.Event()
         self._idle.set()
-
-    @property
-    def draining(self) -> bool:
-        """Tell whether new work is refused."""
-        return self._draining
-
-    def drain(self) -> None:
-        """Take no more work from now on."""
-        self._draining = True
 
     @contextmanager
     def hand(self) -> Iterator[None]:

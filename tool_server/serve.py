@@ -83,7 +83,7 @@ async def serve(
 
 
 async def _drain(life: Life) -> None:
-    life.drain()
+    life.draining = True
     log.info("draining")
     try:
         async with asyncio.timeout(DRAIN_SECONDS_MAX):

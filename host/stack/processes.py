@@ -135,7 +135,7 @@ def remembered_port(home: Home, name: str) -> int | None:
 async def is_ready(running: Running) -> bool:
     """What it says of itself at this moment."""
     if running.port is not None:
-        return await answers_ready(running.port, READY_PATH)
+        return await answers_ready(running.port)
     return running.pulse is None or fresh(running.pulse)
 
 
@@ -201,13 +201,15 @@ def _state(home: Home, name: str) -> Path:
     return home.run / f"{name}.json"
 
 
-async def answers_ready(port: int, path: str) -> bool:
+async def answers_ready(port: int) -> bool:
     """One GET over loopback; only the status line is read."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             reader, writer = await asyncio.open_connection(LOOPBACK, port)
             try:
-                writer.write(f"GET {path} HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\nConnection: close\r\n\r\n".encode())
+                writer.write(
+                    f"GET {READY_PATH} HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\nConnection: close\r\n\r\n".encode()
+                )
                 await writer.drain()
                 status = await reader.readline()
             finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -20,18 +19,8 @@ from host.stack.postmaster import system_identifier
 
 ADMIN = "postgres"
 POLL_SECONDS = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a living process may be silent, and how long it may say that it is starting up."""
-
-    silent_seconds: float
-    recovering_seconds: float
-
-
-# Recovery reads again what was written since the last checkpoint, which is at most some GB.
-PATIENCE = Patience(silent_seconds=60.0, recovering_seconds=900.0)
+SILENT_SECONDS_MAX = 60.0
+RECOVERING_SECONDS_MAX = 900.0  # it reads again what was written since the last checkpoint, at most some GB
 
 
 class NotServingError(Exception):
@@ -42,7 +31,13 @@ class ForeignServerError(Exception):
     """Something answers there, and it is another cluster than ours."""
 
 
-async def wait_ready(process: Identity, directory: Path, port: int, patience: Patience = PATIENCE) -> None:
+async def wait_ready(
+    process: Identity,
+    directory: Path,
+    port: int,
+    silent_seconds: float = SILENT_SECONDS_MAX,
+    recovering_seconds: float = RECOVERING_SECONDS_MAX,
+) -> None:
     """Return when the server takes connections; `NotServingError` says why it never will."""
     target = make_conninfo(host=str(directory), port=port, dbname="postgres", user=ADMIN, connect_timeout=5)
     began = time.monotonic()
@@ -53,7 +48,7 @@ async def wait_ready(process: Identity, directory: Path, port: int, patience: Pa
         waited = time.monotonic() - began
         if not process.alive():
             raise NotServingError("it ended while it started")
-        if waited > (patience.recovering_seconds if answer == Ping.REJECT else patience.silent_seconds):
+        if waited > (recovering_seconds if answer == Ping.REJECT else silent_seconds):
             raise NotServingError(f"it is not ready after {waited:.0f} s")
         await asyncio.sleep(POLL_SECONDS)
 

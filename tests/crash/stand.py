@@ -122,7 +122,7 @@ class Stand:
 
     async def _answers(self, program: Program, since: int) -> bool:
         if program.port is not None:
-            return await processes.answers_ready(program.port, "/readyz")
+            return await processes.answers_ready(program.port)
         return "ready: " in self.said(program.name)[since:]
 
     async def started(self, program: Program) -> Identity:

@@ -24,7 +24,7 @@ from host.stack.pids import Identity, born
 from host.stack.ports import LOOPBACK, is_free
 from host.stack.postgres import Cluster, Server
 from host.stack.postmaster import read_pid_file
-from host.stack.serving import ADMIN, NotServingError, Patience, wait_ready
+from host.stack.serving import ADMIN, NotServingError, wait_ready
 from tests.support.embedded import admin, embedded, one, started, stopped
 
 STARTER = """
@@ -245,9 +245,9 @@ async def _promoted(cluster: Cluster) -> Server:
     assert claim is not None
     process, directory = Identity(claim.pid, born(claim.pid) or ""), Path(claim.socket_directory)
     with pytest.raises(NotServingError, match="not ready after"):
-        await wait_ready(process, directory, claim.port, Patience(silent_seconds=0, recovering_seconds=0.2))
+        await wait_ready(process, directory, claim.port, silent_seconds=0, recovering_seconds=0.2)
     silent_would_have_failed = asyncio.create_task(
-        wait_ready(process, directory, claim.port, Patience(silent_seconds=0, recovering_seconds=60))
+        wait_ready(process, directory, claim.port, silent_seconds=0, recovering_seconds=60)
     )
     done, _ = await asyncio.wait([starting, silent_would_have_failed], timeout=0.5)
     assert not done
@@ -262,7 +262,7 @@ def test_a_process_that_never_listens_is_given_up(tmp_path: Path) -> None:
     try:
         process = Identity(mute.pid, born(mute.pid) or "")
         with pytest.raises(NotServingError, match="not ready after"):
-            asyncio.run(wait_ready(process, tmp_path, 1, Patience(silent_seconds=0.1, recovering_seconds=60)))
+            asyncio.run(wait_ready(process, tmp_path, 1, silent_seconds=0.1, recovering_seconds=60))
     finally:
         mute.communicate(b"\n")
     with pytest.raises(NotServingError, match="ended while it started"):

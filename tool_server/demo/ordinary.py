@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 from shared_contracts.orders import OrderStatus
-from tool_server.demo.parts import SNAPSHOT, below, delivered, goods, line, order, pick, total
+from tool_server.demo.parts import SNAPSHOT, below, delivered, goods, line, order, pick
 from tool_server.demo.people import CUSTOMERS, customer
 from tool_server.demo.twists import COMBINATIONS, twisted
 from tool_server.seed import SeedLine, SeedOrder
+from tool_server.seed_checks import total
 
 _RANGES = {"acme-jp": ("A", 1101, 134, 0), "hoshi-jp": ("H", 3001, 58, 67)}  # letter, first, count, combinations
 _DOLLARS_EVERY = 8

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from shared_contracts.orders import OrderStatus
 from shared_contracts.returns import ReturnLine, ReturnReason, ReturnStatus
 from tool_server.seed import SeedLine, SeedOrder, SeedReturn
+from tool_server.seed_checks import gross, total
 
 JST = timezone(timedelta(hours=9))
 SNAPSHOT = datetime(2026, 7, 30, tzinfo=JST)
@@ -56,12 +57,7 @@ def delivered(item: SeedLine, when: str | datetime, units: int | None = None) ->
 
 def goods(lines: Sequence[SeedLine]) -> int:
     """Sum up what the lines cost before discounts and fees, in minor units."""
-    return sum(item.unit_price * item.quantity for item in lines)
-
-
-def total(order: SeedOrder) -> int:
-    """Give what the order costs: lines and shipping less the discount."""
-    return goods(order.lines) + order.shipping_fee - order.discount
+    return sum(gross(item) for item in lines)
 
 
 def order(tenant: str, number: str, customer: str, lines: Sequence[SeedLine], **differs: Any) -> SeedOrder:

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 
 from shared_contracts.orders import OrderStatus
 from shared_contracts.returns import ReturnReason, ReturnStatus
-from tool_server.demo.parts import SNAPSHOT, below, delivered, line, pick, returned, total
+from tool_server.demo.parts import SNAPSHOT, below, delivered, line, pick, returned
 from tool_server.demo.rules import POLICIES
 from tool_server.seed import SeedLine, SeedOrder
+from tool_server.seed_checks import total
 
 Twist = Callable[[SeedOrder], SeedOrder]
 
