@@ -9,8 +9,8 @@ from uuid import UUID
 
 from host.commands import sheets
 from host.commands.exits import CommandError, Exit
+from host.commands.lookup import found_id, recorded, rows_of
 from host.commands.output import console, write_json
-from host.commands.reading import found_id, recorded, rows_of
 from host.commands.workplace import reading
 from host.domain.workflow import states
 from host.explain import explain

@@ -22,8 +22,8 @@ from rich.console import Console
 from host.commands import ending
 from host.commands.exits import CommandError, Exit
 from host.commands.follow import Follower, Timeline
+from host.commands.lookup import found_id, record_of
 from host.commands.output import command, console, plain, say, write_json
-from host.commands.reading import found_id, record_of
 from host.commands.workplace import Workplace, emptied, working
 from host.domain.workflow import Workflow
 from host.engine.accept import CASE_BYTES_MAX, CaseError, Taken, accept, read_case, read_document

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from host.commands import sheets
 from host.commands.exits import CommandError, Exit
-from host.commands.reading import found_id
+from host.commands.lookup import found_id
 from host.commands.records import _listed
 from host.domain.proposals import ToolCall
 from host.engine.drive import drive
