@@ -8,7 +8,7 @@ from typing import LiteralString
 
 import psycopg
 import pytest
-from psycopg import errors
+from psycopg import errors, sql
 
 from shared_contracts.contract import FAMILIES
 from tests.support.tool_orders import line, order
@@ -142,6 +142,35 @@ def test_a_role_is_refused_what_is_not_its_own(shop: Shop, family: str, statemen
         pytest.raises(errors.InsufficientPrivilege),
     ):
         connection.execute(statement)
+
+
+HISTORY = [
+    "calls.log", "calls.tool_switch", "calls.revocation", "calls.key", "calls.key_closed", "calls.token_used",
+    "returns.returns", "returns.return_lines", "returns.cancellations",
+]  # fmt: skip
+
+
+COLUMN = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND attidentity = '' LIMIT 1"
+
+
+@pytest.mark.parametrize("table", HISTORY)
+def test_what_happened_stays_for_the_owner_of_the_tables_too(shop: Shop, table: str) -> None:
+    name = sql.SQL(".").join(map(sql.Identifier, table.split(".")))
+    with psycopg.connect(shop.database.owner) as owner:
+        switched = "INSERT INTO calls.tool_switch (tool, enabled, actor) VALUES ('none', true, 'me')"
+        revoked = "INSERT INTO calls.revocation (kind, value, actor) VALUES ('jti', 'none', 'me')"
+        used = "INSERT INTO calls.token_used (iss, jti) VALUES ('none', 'none')"
+        for prepare in (switched, revoked, used):
+            owner.execute(prepare)
+        (column,) = owner.execute(COLUMN, (table,)).fetchone() or ("?",)
+        changes = (
+            sql.SQL("UPDATE {} SET {} = {}").format(name, sql.Identifier(column), sql.Identifier(column)),
+            sql.SQL("DELETE FROM {}").format(name),
+            sql.SQL("TRUNCATE {} CASCADE").format(name),
+        )
+        for change in changes:
+            with pytest.raises(errors.CheckViolation, match="is append-only"), owner.transaction():
+                owner.execute(change)
 
 
 def test_no_role_is_more_than_a_login(shop: Shop) -> None:
