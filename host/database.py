@@ -74,6 +74,8 @@ async def _check_schema(connection: AsyncConnection[Any]) -> None:
     if theirs - ours:
         raise NotReadyError("the host's database has a newer schema than this program; install the newer program")
     if ours - theirs:
-        raise NotReadyError("the host's database has an older schema; run `kessai migrate`")
+        raise NotReadyError(
+            "the host's database has an older schema; run `kessai migrate` (this machine's: `kessai up`)"
+        )
     if missing := open_releases - BY_RELEASE.keys():
         raise NotReadyError(f"open workflows of {sorted(missing)} need a release that this program does not carry")

@@ -2,7 +2,7 @@
 
 No secret has a default, and an unknown variable with our prefix is an error: a misspelt setting must not be one that
 silently keeps its default. Variables of the tool server (KESSAI_TOOLS_*) are not ours: where we start one, they are
-handed on to it unread, and it judges them.
+handed on to it and it judges them; only a path is made absolute, since what we start works in another directory.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from host.stack.home import default_root
 PREFIX = "KESSAI_"
 FOREIGN_PREFIX = "KESSAI_TOOLS_"
 _DATA = Path(__file__).parent / "data"
+_THEIR_PATHS = ("_MAILDIR", "_FILE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,11 @@ def home_root(settings: Settings) -> Path:
 
 
 def for_tool_server() -> dict[str, str]:
-    """Give the tool server's own variables as they stand. Connections and passwords come from the home alone."""
+    """Give the tool server's own variables that are set. Connections and passwords come from the home alone."""
     ours = {name.upper(): value for name, value in os.environ.items() if name.upper().startswith(FOREIGN_PREFIX)}
-    return {name: value for name, value in ours.items() if not name.endswith(("_DSN", "_ROLE_PASSWORDS"))}
+    theirs = {name: value for name, value in ours.items() if not name.endswith(("_DSN", "_ROLE_PASSWORDS"))}
+    paths = {name: str(Path(value).absolute()) for name, value in theirs.items() if name.endswith(_THEIR_PATHS)}
+    return {name: paths.get(name, value) for name, value in theirs.items() if value != ""}
 
 
 def for_worker(settings: Settings) -> dict[str, str]:

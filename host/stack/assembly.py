@@ -127,8 +127,7 @@ def maildir_of(parts: Parts) -> Path | None:
     chosen = parts.choice.tool_server_settings
     if "KESSAI_TOOLS_SMTP_HOST" in chosen:
         return None
-    told = (_maildir(parts) | dict(chosen))["KESSAI_TOOLS_MAILDIR"]
-    return Path("/") / told  # where our programs are started, for a path that was given without its beginning
+    return Path((_maildir(parts) | dict(chosen))["KESSAI_TOOLS_MAILDIR"])
 
 
 def _command(parts: Parts, name: str, command: tuple[str, ...], settings: Mapping[str, str]) -> Program:

@@ -71,7 +71,11 @@ async def temporary_database(root: Path, choice: StackChoice) -> AsyncIterator[s
 
 
 async def up(root: Path, choice: StackChoice) -> None:
-    """Everything, with a worker, until `down`. What is outdated is restarted; a failure leaves all as it was."""
+    """Everything, with a worker, until `down`. What is outdated is restarted.
+
+    A failure leaves nothing running where nothing ran; where something did, what runs by then stays, as what it was
+    up for before. An outdated part that was stopped by then stays stopped: the next start brings it back.
+    """
     with ended_by_signals() as ending:
         home = open_home(root)
         async with locked(stack_lock(home)):
@@ -158,8 +162,12 @@ async def _database(
     parts = Parts(home, await postgres.start(cluster), keys, build, choice)
     wanted = {"cluster": str(parts.server.system_identifier), "code": build.code}
     record = home.run / "prepared.json"
-    if read_json(record) == wanted:
+    prepared = read_json(record)
+    if prepared == wanted:
         return parts, None
+    others = prepared is not None and prepared.get("cluster") == wanted["cluster"] and _of_other_code(parts) != []
+    if others and not (to_serve or may_restart):
+        return parts, None  # whoever reads takes the schema as it is, and is told where it cannot
     await _clear_outdated(parts, may_restart=may_restart)
     record.unlink(missing_ok=True)
     await provision(cluster, parts.server)
@@ -198,13 +206,15 @@ async def _migrate(parts: Parts) -> None:
 
 async def _clear_outdated(parts: Parts, *, may_restart: bool) -> None:
     """Other code than ours must not meet the schema that we are about to make."""
-    for name in (WORKER, TOOL_SERVER):
-        running = processes.find(parts.home, name)
-        if running is None or running.build == parts.build.code:
-            continue
+    for running in _of_other_code(parts):
         if not may_restart:
             raise _outdated(running)
         await processes.stop(parts.home, running)
+
+
+def _of_other_code(parts: Parts) -> list[Running]:
+    found = (processes.find(parts.home, name) for name in (WORKER, TOOL_SERVER))
+    return [running for running in found if running is not None and running.build != parts.build.code]
 
 
 async def _tool_server(parts: Parts, begun: Running | None, *, may_restart: bool) -> tuple[Running, int]:
@@ -221,6 +231,8 @@ async def _tool_server(parts: Parts, begun: Running | None, *, may_restart: bool
                 raise _outdated(running)
             await _ready(parts.home, running)
             return running, running.port
+        if wanted != running.port:
+            _port(parts)  # one that is taken is found before anything is stopped
         await processes.stop(parts.home, running)
     port = _port(parts)
     running = processes.start(parts.home, assembly.tool_server(parts, port))
@@ -281,5 +293,5 @@ def _outdated(running: Running) -> StackError:
     return StackError(
         StackProblem.PROGRAM_OUTDATED,
         f"The running {running.name.replace('_', ' ')} (process {running.process.pid}) is of another version.",
-        "Wait until the run that uses it has ended, or: kessai down, and then again.",
+        "Wait until the run that uses it has ended; where the stack is up: kessai up restarts it, kessai down ends it.",
     )
