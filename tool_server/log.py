@@ -36,7 +36,9 @@ class LibraryRecords(logging.Handler):
         if record.exc_info is not None and record.exc_info[1] is not None:
             fields |= exception_fields(record.exc_info[1])
         if not record.name.startswith("mcp"):
-            fields["template"] = str(record.msg)
+            fields["template"] = str(record.msg).partition("\n")[
+                0
+            ]  # asyncio's is a finished text, with what failed below
         structlog.get_logger().log(record.levelno, "library", **fields)
 
 

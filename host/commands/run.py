@@ -112,7 +112,9 @@ async def run(settings: Settings, asked: Asked, *, fresh: bool, as_json: bool) -
         await emptied(settings)
     async with working(settings) as place:
         from host import wiring  # here, since it brings the protocol's client along: a second by itself
+        from host.commands.log import configure
 
+        configure()
         async with wiring.driver(settings, place.links) as driver:
             known = await _workflow(driver, asked)
             try:

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 async def worker(settings: Settings) -> None:
     """Work until a signal, then drain."""
     async with working(settings) as place:
+        from host.commands.log import configure
         from host.engine.worker import work
         from host.wiring import runtime
+
+        configure()
 
         async with runtime(settings, place.links) as opened:
             say(f"ready: {settings.concurrency} at a time, tools at {place.links.server_url}")

@@ -1,0 +1,33 @@
+"""What libraries say while cases are driven: on standard error, as templates and types, never with values in them.
+
+Invariant: no text of an exception reaches the log. The database's texts quote rows, and a row holds what a customer
+wrote; asyncio's quote the exceptions of forgotten tasks. Standard output belongs to what was asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+
+
+class LibraryRecords(logging.Handler):
+    """Passes what libraries log on as an event of our own, without what they quote."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record; of a template only the first line, since a finished text may stand in the others."""
+        fields: dict[str, Any] = {"library": record.name, "place": f"{record.module}:{record.lineno}"}
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            fields["error"] = type(record.exc_info[1]).__name__
+        said = str(record.msg).partition("\n")[0]
+        structlog.get_logger().log(record.levelno, "library", template=said, **fields)
+
+
+def configure() -> None:
+    """Set logging up for this process; called by the commands that drive cases."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    root = logging.getLogger()
+    root.handlers = [LibraryRecords()]
+    root.setLevel(logging.WARNING)
