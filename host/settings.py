@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,22 +17,12 @@ from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from host.stack.home import default_root
+from host.stack.links import Links
 
 PREFIX = "KESSAI_"
 FOREIGN_PREFIX = "KESSAI_TOOLS_"
 _DATA = Path(__file__).parent / "data"
 _THEIR_PATHS = ("_MAILDIR", "_FILE")
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Where the host's database and the tool server are, and with which key calls are signed."""
-
-    dsn: str
-    server_url: str
-    audience: str
-    issuer: str
-    signing_key_file: Path
 
 
 class SettingsError(Exception):

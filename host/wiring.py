@@ -21,8 +21,9 @@ from host.engine.accept import Pins
 from host.engine.parts import Kind, Parts
 from host.engine.wake import Wake, queue_app, waker
 from host.planner.conformance import ConformancePlanner
-from host.settings import Links, Settings
+from host.settings import Settings
 from host.stack.keys import read_signing_key
+from host.stack.links import Links
 from host.store import ledger
 from host.store.pool import Pool
 from host.tool_client.client import ToolClient

@@ -15,13 +15,14 @@ from rich.text import Text
 from host.commands.exits import Exit
 from host.commands.output import console, plain, write_json
 from host.database import NotReadyError, database
-from host.settings import Links, Settings, SettingsError, home_root, libpq_variables, links, load
+from host.settings import Settings, SettingsError, home_root, libpq_variables, links, load
 from host.stack import doctor as look
 from host.stack.assembly import TOOL_SERVER, resource_at
 from host.stack.doctor import Check
 from host.stack.errors import StackError
 from host.stack.home import Home, existing_home, obstacle
 from host.stack.keys import issuer_of, key_files
+from host.stack.links import Links
 from host.stack.ports import LOOPBACK
 from host.stack.status import POSTGRES, PartState, PartStatus, StackStatus, status
 from host.store import record as store

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from host.commands.exits import CommandError, Exit
 from host.database import database
-from host.settings import Links, Settings, for_tool_server, for_worker, home_root, links
+from host.settings import Settings, for_tool_server, for_worker, home_root, links
 from host.stack.assembly import StackChoice
+from host.stack.links import Links
 from host.stack.postgres import PostgresChoice
 from host.stack.removal import empty_home
-from host.stack.stack import Endpoints, temporary_database, temporary_stack
+from host.stack.stack import temporary_database, temporary_stack
 from host.store.pool import Pool
 
 POOL_SIZE_READING = 2
@@ -51,12 +52,7 @@ async def working(settings: Settings) -> AsyncIterator[Workplace]:
     ahead = asyncio.create_task(asyncio.to_thread(importlib.import_module, "host.wiring"))
     async with temporary_stack(home_root(settings), choice(settings)) as ends:
         await ahead
-        yield _own(ends)
-
-
-def _own(ends: Endpoints) -> Workplace:
-    own = Links(ends.host_dsn, ends.server_url, ends.server_url, ends.issuer, ends.signing_key_file)
-    return Workplace(own, ends.maildir, ends.tool_server_pid)
+        yield Workplace(ends.links, ends.maildir, ends.tool_server_pid)
 
 
 async def emptied(settings: Settings) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from host.stack.build import Build
 from host.stack.home import Home
 from host.stack.keys import KeyFiles, issuer_of
+from host.stack.links import Links
 from host.stack.ports import LOOPBACK
 from host.stack.postgres import PostgresChoice, Server
 from host.stack.processes import Program, python_module
@@ -58,6 +59,12 @@ def host_dsn(parts: Parts) -> str:
     return dsn(parts.home, parts.server, Side.HOST, "host_rt")
 
 
+def links_of(parts: Parts, port: int) -> Links:
+    """What the engine needs to work against the tool server on that port."""
+    url = resource_at(port)
+    return Links(host_dsn(parts), url, url, issuer_of(parts.home), parts.keys.signing)
+
+
 def tool_server(parts: Parts, port: int) -> Program:
     """One role per tool family, the issuers' public keys, and the Maildir."""
     own = {
@@ -76,11 +83,12 @@ def tool_server(parts: Parts, port: int) -> Program:
 def worker(parts: Parts, port: int) -> Program:
     """Drives workflows against the tool server on that port, and touches a file while it does."""
     pulse = parts.home.run / "worker.pulse"
+    links = links_of(parts, port)
     own = {
-        "KESSAI_DSN": host_dsn(parts),
-        "KESSAI_SERVER_URL": resource_at(port),
-        "KESSAI_ISSUER": issuer_of(parts.home),
-        "KESSAI_SIGNING_KEY_FILE": str(parts.keys.signing),
+        "KESSAI_DSN": links.dsn,
+        "KESSAI_SERVER_URL": links.server_url,
+        "KESSAI_ISSUER": links.issuer,
+        "KESSAI_SIGNING_KEY_FILE": str(links.signing_key_file),
         "KESSAI_PULSE_FILE": str(pulse),
     }
     settings = dict(parts.choice.worker_settings) | own

@@ -21,7 +21,8 @@ from host.stack.build import installed_build
 from host.stack.errors import StackError, StackProblem
 from host.stack.files import read_json, write_json
 from host.stack.home import Home, existing_home, open_home
-from host.stack.keys import ensure_keys, issuer_of
+from host.stack.keys import ensure_keys
+from host.stack.links import Links
 from host.stack.locks import Hold, locked
 from host.stack.mode import Mode, anything_runs, holders_lock, recorded_mode, stack_lock, write_mode
 from host.stack.place import abandoned_places, remove_place
@@ -37,12 +38,9 @@ MIGRATION_SECONDS_MAX = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """What a run needs. No password is in it: the connection string names a file."""
+    """What a run needs."""
 
-    host_dsn: str
-    server_url: str
-    issuer: str
-    signing_key_file: Path
+    links: Links
     maildir: Path | None  # None: it leaves by SMTP, or a running tool server with other settings than ours knows
     postgres_pid: int
     tool_server_pid: int
@@ -277,10 +275,7 @@ def _port(parts: Parts) -> int:
 def _endpoints(parts: Parts, tool_server: Running, port: int) -> Endpoints:
     ours = tool_server.fingerprint == assembly.tool_server(parts, port).fingerprint()
     return Endpoints(
-        host_dsn=assembly.host_dsn(parts),
-        server_url=assembly.resource_at(port),
-        issuer=issuer_of(parts.home),
-        signing_key_file=parts.keys.signing,
+        links=assembly.links_of(parts, port),
         maildir=assembly.maildir_of(parts) if ours else None,
         postgres_pid=parts.server.process.pid,
         tool_server_pid=tool_server.process.pid,

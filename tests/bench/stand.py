@@ -18,13 +18,14 @@ from typing import Any
 
 import psycopg
 
-from host.settings import Links, Settings
+from host.settings import Settings
 from host.stack import assembly, postgres, processes
 from host.stack.assembly import StackChoice
 from host.stack.binaries import wheel_directory
 from host.stack.build import installed_build
 from host.stack.home import Home, open_home
 from host.stack.keys import ensure_keys
+from host.stack.links import Links
 from host.stack.postgres import Cluster, PostgresChoice, Server
 from host.stack.removal import empty_home
 from host.stack.roles import Side, dsn
@@ -115,8 +116,7 @@ async def _furnished(root: Path, within: Path, ends: Endpoints, orders: int) -> 
     home = open_home(root)
     cluster = postgres.cluster_of(home, CHOICE.postgres)
     server = await postgres.start(cluster)
-    links = Links(ends.host_dsn, ends.server_url, ends.server_url, ends.issuer, ends.signing_key_file)
-    made = Stand(home, cluster, server, links, iter(count()), ends.tool_server_pid)
+    made = Stand(home, cluster, server, ends.links, iter(count()), ends.tool_server_pid)
     refuse_unless_durable(made)
     seed = within / "shop.json"
     write_seed(seed, orders)

@@ -16,12 +16,12 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from host.settings import Links
 from host.stack import assembly, postgres, processes
 from host.stack.assembly import Parts, StackChoice
 from host.stack.build import installed_build
 from host.stack.home import open_home
-from host.stack.keys import ensure_keys, issuer_of
+from host.stack.keys import ensure_keys
+from host.stack.links import Links
 from host.stack.pids import Identity, spawn
 from host.stack.ports import choose_port
 from host.stack.postgres import Cluster, PostgresChoice, Server
@@ -57,8 +57,7 @@ class Stand:
     @property
     def links(self) -> Links:
         """What the host needs to work here."""
-        parts = self.parts
-        return Links(assembly.host_dsn(parts), self.url, self.url, issuer_of(parts.home), parts.keys.signing)
+        return assembly.links_of(self.parts, self.port)
 
     def role(self, side: Side, role: str) -> str:
         """A role's own connection string."""

@@ -119,10 +119,10 @@ def nothing_runs(root: Path) -> bool:
 
 async def _used(root: Path, choice: StackChoice = CHOICE) -> Endpoints:
     async with temporary_stack(root, choice) as endpoints:
-        async with await psycopg.AsyncConnection.connect(endpoints.host_dsn) as connection:
+        async with await psycopg.AsyncConnection.connect(endpoints.links.dsn) as connection:
             cursor = await connection.execute("SELECT current_user, current_database()")
             assert await cursor.fetchone() == ("host_rt", "host")
-        ready = endpoints.server_url.removesuffix("/mcp") + "/readyz"
+        ready = endpoints.links.server_url.removesuffix("/mcp") + "/readyz"
         assert await asyncio.to_thread(_status_of, ready) == 200
         return endpoints
 
@@ -143,8 +143,8 @@ def test_a_temporary_stack_starts_from_nothing_serves_and_leaves_nothing_running
     assert born(first.tool_server_pid) is None
     assert nothing_runs(new_root)
     again = used(new_root)
-    assert (again.server_url, again.issuer) == (first.server_url, first.issuer)
-    assert "password" not in again.host_dsn
+    assert (again.links.server_url, again.links.issuer) == (first.links.server_url, first.links.issuer)
+    assert "password" not in again.links.dsn
 
 
 def test_a_second_start_does_not_migrate_again(root: Path) -> None:
@@ -302,7 +302,7 @@ def test_a_worker_that_is_told_to_end_the_moment_it_is_ready_ends(root: Path) ->
 def test_the_tool_servers_port_can_be_chosen_and_a_taken_one_is_refused(root: Path) -> None:
     port = choose_port(None)
     chosen = replace(CHOICE, tool_server_port=port)
-    assert used(root, chosen).server_url == f"http://{LOOPBACK}:{port}/mcp"
+    assert used(root, chosen).links.server_url == f"http://{LOOPBACK}:{port}/mcp"
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind((LOOPBACK, port))
