@@ -39,7 +39,7 @@ class StackChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class StackParts:
     """What the programs' settings are made from."""
 
     home: Home
@@ -54,18 +54,18 @@ def resource_at(port: int) -> str:
     return f"http://{LOOPBACK}:{port}/mcp"
 
 
-def host_dsn(parts: Parts) -> str:
+def host_dsn(parts: StackParts) -> str:
     """The engine's own connection."""
     return dsn(parts.home, parts.server, Side.HOST, "host_rt")
 
 
-def links_of(parts: Parts, port: int) -> Links:
+def links_of(parts: StackParts, port: int) -> Links:
     """What the engine needs to work against the tool server on that port."""
     url = resource_at(port)
     return Links(host_dsn(parts), url, url, issuer_of(parts.home), parts.keys.signing)
 
 
-def tool_server(parts: Parts, port: int) -> Program:
+def tool_server(parts: StackParts, port: int) -> Program:
     """One role per tool family, the issuers' public keys, and the Maildir."""
     own = {
         **{f"KESSAI_TOOLS_{name.upper()}_DSN": _tools_dsn(parts, f"tools_{name}") for name in FAMILIES},
@@ -80,7 +80,7 @@ def tool_server(parts: Parts, port: int) -> Program:
     return Program(TOOL_SERVER, command, settings, code, port, pulse=None, drain_seconds=TOOL_SERVER_DRAIN_SECONDS)
 
 
-def worker(parts: Parts, port: int) -> Program:
+def worker(parts: StackParts, port: int) -> Program:
     """Drives workflows against the tool server on that port, and touches a file while it does."""
     pulse = parts.home.run / "worker.pulse"
     links = links_of(parts, port)
@@ -96,7 +96,7 @@ def worker(parts: Parts, port: int) -> Program:
     return Program(WORKER, command, settings, code, port=None, pulse=pulse, drain_seconds=WORKER_DRAIN_SECONDS)
 
 
-def migrate_host(parts: Parts) -> Program:
+def migrate_host(parts: StackParts) -> Program:
     """As the owner, with the passwords of the roles that it makes."""
     settings = {
         "KESSAI_MIGRATE_DSN": dsn(parts.home, parts.server, Side.HOST, OWNER[Side.HOST]),
@@ -105,32 +105,32 @@ def migrate_host(parts: Parts) -> Program:
     return _command(parts, "migrate_host", python_module(HOST, "migrate"), settings)
 
 
-def migrate_tools(parts: Parts) -> Program:
+def migrate_tools(parts: StackParts) -> Program:
     """The same for the other side."""
     return _command(parts, "migrate_tools", python_module(TOOLS, "migrate"), _tools_owner(parts))
 
 
-def load_demo(parts: Parts) -> Program:
+def load_demo(parts: StackParts) -> Program:
     """The packaged shop's orders and rules."""
     return _command(parts, "load_demo", python_module(TOOLS, "load", str(parts.build.demo_file)), _tools_owner(parts))
 
 
-def _tools_owner(parts: Parts) -> dict[str, str]:
+def _tools_owner(parts: StackParts) -> dict[str, str]:
     return {
         "KESSAI_TOOLS_MIGRATE_DSN": _tools_dsn(parts, OWNER[Side.TOOLS]),
         "KESSAI_TOOLS_ROLE_PASSWORDS": str(parts.home.passwords / Side.TOOLS),
     }
 
 
-def _tools_dsn(parts: Parts, role: str) -> str:
+def _tools_dsn(parts: StackParts, role: str) -> str:
     return dsn(parts.home, parts.server, Side.TOOLS, role)
 
 
-def _maildir(parts: Parts) -> dict[str, str]:
+def _maildir(parts: StackParts) -> dict[str, str]:
     return {"KESSAI_TOOLS_MAILDIR": str(parts.home.mail)}
 
 
-def maildir_of(parts: Parts) -> Path | None:
+def maildir_of(parts: StackParts) -> Path | None:
     """Tell where the tool server's mail lies; None where it leaves by SMTP."""
     chosen = parts.choice.tool_server_settings
     if "KESSAI_TOOLS_SMTP_HOST" in chosen:
@@ -138,6 +138,6 @@ def maildir_of(parts: Parts) -> Path | None:
     return Path((_maildir(parts) | dict(chosen))["KESSAI_TOOLS_MAILDIR"])
 
 
-def _command(parts: Parts, name: str, command: tuple[str, ...], settings: Mapping[str, str]) -> Program:
+def _command(parts: StackParts, name: str, command: tuple[str, ...], settings: Mapping[str, str]) -> Program:
     """One that does one thing and ends."""
     return Program(name, command, settings, parts.build.code, port=None, pulse=None, drain_seconds=0.0)

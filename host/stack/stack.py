@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host.stack import assembly, postgres, processes
-from host.stack.assembly import TOOL_SERVER, WORKER, Parts, StackChoice
+from host.stack.assembly import TOOL_SERVER, WORKER, StackChoice, StackParts
 from host.stack.build import installed_build
 from host.stack.errors import StackError, StackProblem
 from host.stack.files import read_json, write_json
@@ -149,7 +149,7 @@ async def _leave(home: Home, hold: Hold) -> None:
 
 async def _database(
     home: Home, choice: StackChoice, *, may_restart: bool, to_serve: bool
-) -> tuple[Parts, Running | None]:
+) -> tuple[StackParts, Running | None]:
     """The parts, and the tool server if it was begun meanwhile: its code is loaded while the schema is made."""
     write_passwords(home)
     keys, build = ensure_keys(home), installed_build()
@@ -157,7 +157,7 @@ async def _database(
     for place in abandoned_places(home):
         await postgres.stop_data(place / "data")
         remove_place(home, place)
-    parts = Parts(home, await postgres.start(cluster), keys, build, choice)
+    parts = StackParts(home, await postgres.start(cluster), keys, build, choice)
     wanted = {"cluster": str(parts.server.system_identifier), "code": build.code}
     record = home.run / "prepared.json"
     prepared = read_json(record)
@@ -180,14 +180,14 @@ async def _database(
     return parts, begun
 
 
-def _begun(parts: Parts) -> Running | None:
+def _begun(parts: StackParts) -> Running | None:
     """A tool server that is not ready until it finds its schema; None where one runs already."""
     if processes.find(parts.home, TOOL_SERVER) is not None:
         return None
     return processes.start(parts.home, assembly.tool_server(parts, _port(parts)))
 
 
-async def _migrate(parts: Parts) -> None:
+async def _migrate(parts: StackParts) -> None:
     """Both sides at once; neither is left running when the other fails."""
 
     async def tools() -> None:
@@ -202,7 +202,7 @@ async def _migrate(parts: Parts) -> None:
         raise group.exceptions[0] from None
 
 
-async def _clear_outdated(parts: Parts, *, may_restart: bool) -> None:
+async def _clear_outdated(parts: StackParts, *, may_restart: bool) -> None:
     """Other code than ours must not meet the schema that we are about to make."""
     for running in _of_other_code(parts):
         if not may_restart:
@@ -210,12 +210,12 @@ async def _clear_outdated(parts: Parts, *, may_restart: bool) -> None:
         await processes.stop(parts.home, running)
 
 
-def _of_other_code(parts: Parts) -> list[Running]:
+def _of_other_code(parts: StackParts) -> list[Running]:
     found = (processes.find(parts.home, name) for name in (WORKER, TOOL_SERVER))
     return [running for running in found if running is not None and running.build != parts.build.code]
 
 
-async def _tool_server(parts: Parts, begun: Running | None, *, may_restart: bool) -> tuple[Running, int]:
+async def _tool_server(parts: StackParts, begun: Running | None, *, may_restart: bool) -> tuple[Running, int]:
     """The process and its port. With other settings than ours it is good enough while it is not ours to restart."""
     if begun is not None and begun.port is not None:
         await _ready(parts.home, begun)
@@ -238,7 +238,7 @@ async def _tool_server(parts: Parts, begun: Running | None, *, may_restart: bool
     return running, port
 
 
-async def _worker(parts: Parts, port: int) -> Running:
+async def _worker(parts: StackParts, port: int) -> Running:
     program = assembly.worker(parts, port)
     running = processes.find(parts.home, WORKER)
     if running is not None and running.fingerprint != program.fingerprint():
@@ -259,7 +259,7 @@ async def _ready(home: Home, running: Running) -> None:
         raise
 
 
-def _port(parts: Parts) -> int:
+def _port(parts: StackParts) -> int:
     chosen = parts.choice.tool_server_port
     if chosen is None:
         return choose_port(processes.remembered_port(parts.home, TOOL_SERVER))
@@ -272,7 +272,7 @@ def _port(parts: Parts) -> int:
     return chosen
 
 
-def _endpoints(parts: Parts, tool_server: Running, port: int) -> Endpoints:
+def _endpoints(parts: StackParts, tool_server: Running, port: int) -> Endpoints:
     ours = tool_server.fingerprint == assembly.tool_server(parts, port).fingerprint()
     return Endpoints(
         links=assembly.links_of(parts, port),

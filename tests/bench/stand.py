@@ -121,7 +121,7 @@ async def _furnished(root: Path, within: Path, ends: Endpoints, orders: int) -> 
     seed = within / "shop.json"
     write_seed(seed, orders)
     build = replace(installed_build(), demo_file=seed)
-    parts = assembly.Parts(home, server, ensure_keys(home), build, CHOICE)
+    parts = assembly.StackParts(home, server, ensure_keys(home), build, CHOICE)
     await processes.run_to_end(home, assembly.load_demo(parts), LOAD_SECONDS_MAX)
     with psycopg.connect(made.admin(Side.TOOLS), autocommit=True) as admin:
         admin.execute("ANALYZE")

@@ -17,7 +17,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from host.stack import assembly, postgres, processes
-from host.stack.assembly import Parts, StackChoice
+from host.stack.assembly import StackChoice, StackParts
 from host.stack.build import installed_build
 from host.stack.home import open_home
 from host.stack.keys import ensure_keys
@@ -42,7 +42,7 @@ RATES = {"RATE_PRINCIPAL": "10000", "RATE_TENANT": "10000"}
 class Stand:
     """The database of a home of its own, and what was started over it."""
 
-    parts: Parts
+    parts: StackParts
     port: int
     within: Path
     living: list[Identity] = field(default_factory=list)
@@ -189,4 +189,4 @@ def _directory() -> Iterator[Path]:
 async def _furnished(root: Path, within: Path, choice: StackChoice) -> Stand:
     home = open_home(root)
     server = await postgres.start(postgres.cluster_of(home, choice.postgres))  # it runs: this adopts it
-    return Stand(Parts(home, server, ensure_keys(home), installed_build(), choice), choose_port(None), within)
+    return Stand(StackParts(home, server, ensure_keys(home), installed_build(), choice), choose_port(None), within)
