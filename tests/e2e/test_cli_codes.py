@@ -92,7 +92,7 @@ def test_an_effect_that_has_to_be_undone_has_a_code_of_its_own(stack: Cli):
     async def wrong_effect() -> int:
         tools = FakeTools()
         honest = tools.new_return
-        tools.new_return = lambda arguments: honest({**arguments, "order_id": "A-OTHER"})  # type: ignore[method-assign]
+        tools.new_return = lambda arguments: honest({**arguments, "order_id": "A-OTHER"})
         async with engine(tools) as parts:
             workflow_id = await take(parts)
             await settle(parts, workflow_id)

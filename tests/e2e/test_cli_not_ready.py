@@ -140,7 +140,7 @@ def test_a_database_of_another_schema(stack: Cli, change: str, said: str):
     dsn = create_database()
     migrate(dsn, WORKFLOWS)
     with psycopg.connect(dsn) as owner:
-        owner.execute(change, ())  # type: ignore[call-overload]  # a literal of this file
+        owner.execute(change, ())
     for command in (("list",), ("run", NORMAL)):
         told = stack(*command, **links(stack, dsn))
         assert (told.code, told.out) == (15, "")

@@ -299,7 +299,7 @@ async def test_a_driver_that_is_paused_inside_its_commit_does_not_take_the_lease
         workflow_id = await take(parts)
         slow = Fate(0, before=False)
 
-        class Paused(slow.cursor()):  # type: ignore[misc]
+        class Paused(slow.cursor()):
             async def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
                 done = await super().execute(query, *args, **kwargs)
                 if "commit_steps(" in str(query) and slow.seen == 3:
@@ -308,7 +308,7 @@ async def test_a_driver_that_is_paused_inside_its_commit_does_not_take_the_lease
                     await drive(replace(parts, owner="b"), workflow_id)
                 return done
 
-        slow.cursor = lambda: Paused  # type: ignore[method-assign]
+        slow.cursor = lambda: Paused
         async with doomed(parts, slow, owner="a") as a:
             state = await drive(a, workflow_id)
     assert state.task.state == "COMPLETED"

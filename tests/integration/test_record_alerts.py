@@ -29,7 +29,7 @@ from tests.support.scripted_planner import ScriptedPlanner, calling
 def as_page(row: Any) -> str:
     to = Console(file=StringIO(), width=200, highlight=False, emoji=False, markup=False)
     sheets.record(to, assemble(row, RETURNS), row)
-    return str(to.file.getvalue())  # type: ignore[attr-defined]
+    return str(to.file.getvalue())
 
 
 REACHING = ToolCall("call_x", "get_order", {"order_id": "A-9"})
@@ -168,4 +168,4 @@ async def test_tokens_are_listed_newest_first_with_what_they_were_issued_for_and
     assert [row["jti"] for row in latest] == ["second"]
     to = Console(file=StringIO(), width=200, highlight=False)
     sheets.tokens(to, page)
-    assert "mori" in str(to.file.getvalue())  # type: ignore[attr-defined]
+    assert "mori" in str(to.file.getvalue())

@@ -22,7 +22,7 @@ def mode(path: Path) -> int:
 
 def refused(problem: StackProblem, work: object, *arguments: object) -> str:
     with pytest.raises(StackError) as caught:
-        work(*arguments)  # type: ignore[operator]
+        work(*arguments)
     assert caught.value.problem is problem
     assert caught.value.mend
     return caught.value.what

@@ -233,7 +233,7 @@ def refused(shop: Shop, arguments: dict[str, Any]) -> str:
     answer = shop.run(scene)
     assert shop.one(NOTHING_MADE) == 0
     assert shop.rows("SELECT outcome FROM calls.log") == [("invalid_arguments",)]
-    assert len(answer.message) <= 300  # type: ignore[union-attr]
+    assert len(answer.message) <= 300
     return code_of(answer)
 
 

@@ -335,7 +335,7 @@ def test_without_rules_in_effect_nothing_is_eligible_and_nothing_is_said_of_the_
         return [checked, await ask(tools, "create_return", asked(), key="K", requested_at=early)]
 
     for answer in shop.run(scene):
-        assert (code_of(answer), answer.details) == ("not_eligible", {"reason": "no_rules"})  # type: ignore[union-attr]
+        assert (code_of(answer), answer.details) == ("not_eligible", {"reason": "no_rules"})
 
 
 def test_facts_come_with_their_evidence_and_without_a_verdict(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_demo_shop_loads_whole_and_adds_up() -> None:
     data = read_seed(SHOP)
     done = asyncio.run(load(database.owner, data))
     assert done.orders_new == len(data.orders)
-    shop = Shop(database, None, SHOP)  # type: ignore[arg-type]
+    shop = Shop(database, None, SHOP)
     off = (
         "SELECT order_id FROM orders.orders AS o WHERE paid <> shipping_fee + (SELECT sum(paid) FROM orders.lines AS l"
         " WHERE l.tenant_id = o.tenant_id AND l.order_id = o.order_id)"

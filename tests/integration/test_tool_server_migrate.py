@@ -35,7 +35,7 @@ def database() -> Iterator[ToolDatabase]:
 
 def rows(database: ToolDatabase, query: str) -> list[tuple[object, ...]]:
     with psycopg.connect(database.admin) as connection:
-        return connection.execute(query).fetchall()  # type: ignore[arg-type]
+        return connection.execute(query).fetchall()
 
 
 def test_an_empty_database_gets_every_file_once_and_a_second_run_changes_nothing(database: ToolDatabase) -> None:
@@ -121,7 +121,7 @@ def test_a_password_reaches_the_server_only_as_a_verifier(database: ToolDatabase
 def test_a_database_that_others_could_enter_is_closed(database: ToolDatabase) -> None:
     name = cluster.database_name(database.admin)
     with psycopg.connect(cluster.cluster(), autocommit=True) as admin:
-        admin.execute(f'GRANT CONNECT, TEMPORARY ON DATABASE "{name}" TO PUBLIC')  # type: ignore[arg-type]
+        admin.execute(f'GRANT CONNECT, TEMPORARY ON DATABASE "{name}" TO PUBLIC')
         admin.execute("DROP ROLE IF EXISTS stranger")
         admin.execute("CREATE ROLE stranger LOGIN PASSWORD 'x'")
     asyncio.run(migrate(database.owner, None))

@@ -41,7 +41,7 @@ def test_every_statement_is_prepared_by_the_role_that_runs_it(concept: str, name
     database = tool_database()
     dsn = database.owner if ROLE[concept] == "tools_owner" else database.dsn(ROLE[concept])
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(f"PREPARE checked AS {numbered(queries(concept)[name])}")  # type: ignore[arg-type]
+        connection.execute(f"PREPARE checked AS {numbered(queries(concept)[name])}")
 
 
 @pytest.mark.parametrize(("concept", "name"), NAMED)

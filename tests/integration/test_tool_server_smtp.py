@@ -51,7 +51,7 @@ def test_a_notice_that_the_server_took_is_sent_and_arrives_as_it_was_written(tmp
     (content,) = smtp.messages
     message = message_from_bytes(content, policy=policy.SMTP)
     assert message["Message-ID"] == notice["message_id"]
-    assert notice["return_id"] in message.get_content()  # type: ignore[attr-defined]
+    assert notice["return_id"] in message.get_content()
     assert (smtp.sender, smtp.recipients) == ("returns@shop.example", ["c-1@example.com"])
     assert shop.mails() == []
 

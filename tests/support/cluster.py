@@ -104,7 +104,7 @@ def dsn_of(database: str, *, user: str | None = None, password: str | None = Non
     parts["dbname"] = database
     if user is not None:
         parts |= {"user": user, "password": password}
-    return make_conninfo(**parts)  # type: ignore[arg-type]
+    return make_conninfo(**parts)
 
 
 def _now(work: Coroutine[Any, Any, T]) -> T:

@@ -26,7 +26,7 @@ def standing(**changes: object) -> Standing:
         "state": "RECEIVED", "control_state": "tool_proposed", "reason": "r", "wake_reason": None, "lease_owner": None,
         "seq": 1, "version": 1, "leased": False, "due_in_seconds": None,
     }  # fmt: skip
-    return Standing(**{**plainly, **changes})  # type: ignore[arg-type]
+    return Standing(**{**plainly, **changes})
 
 
 @pytest.mark.parametrize("state", S)

@@ -145,10 +145,10 @@ def nested(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "proposal",
     [
-        ToolCall(1, "get_order", {}),  # type: ignore[arg-type]
-        ToolCall("c", None, {}),  # type: ignore[arg-type]
-        ToolCall("c", "get_order", []),  # type: ignore[arg-type]
-        ToolCall("c", "get_order", "{}"),  # type: ignore[arg-type]
+        ToolCall(1, "get_order", {}),
+        ToolCall("c", None, {}),
+        ToolCall("c", "get_order", []),
+        ToolCall("c", "get_order", "{}"),
         ToolCall("c", "get_order", nested(100_000)),
     ],
     ids=["id", "name", "list", "text", "deep"],
