@@ -123,20 +123,25 @@ def _publish(jwks: Path, keys: list[dict[str, Any]]) -> None:
     write_secret(jwks, json.dumps({"keys": keys[:PUBLISHED_MAX]}, indent=1) + "\n")
 
 
+def trusted_issuers(file: Path) -> list[dict[str, Any]]:
+    """What an issuers' file says; nothing where there is none."""
+    try:
+        found = json.loads(file.read_text("utf-8"))
+        if isinstance(found, list):
+            return [{**entry, "issuer": entry["issuer"], "jwks_file": entry["jwks_file"]} for entry in found]
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError) as error:
+        raise malformed(file, "no JSON list of issuer and jwks_file") from error
+    raise malformed(file, "no JSON list of issuer and jwks_file")
+
+
 def _trust(issuers: Path, issuer: str, jwks: Path) -> None:
     """Our own entry, by a name beside it, so that both may be moved together; issuers that an operator added stay."""
-    try:
-        found = json.loads(issuers.read_text("utf-8"))
-        others = [entry for entry in found if entry["issuer"] != issuer]
-    except FileNotFoundError:
-        found, others = [], []
-    except (ValueError, KeyError, TypeError) as error:
-        raise malformed(issuers, "no JSON list of issuer and jwks_file") from error
-    if not isinstance(found, list):
-        raise malformed(issuers, "no JSON list of issuer and jwks_file")
-    wanted = json.dumps([{"issuer": issuer, "jwks_file": jwks.name}, *others], indent=1) + "\n"
-    if not issuers.exists() or issuers.read_text("utf-8") != wanted:
-        write_secret(issuers, wanted)
+    found = trusted_issuers(issuers)
+    wanted = [{"issuer": issuer, "jwks_file": jwks.name}, *(entry for entry in found if entry["issuer"] != issuer)]
+    if found != wanted:
+        write_secret(issuers, json.dumps(wanted, indent=1) + "\n")
 
 
 def _encoded(data: bytes) -> str:

@@ -10,14 +10,13 @@ where others can read it.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from host.stack.errors import StackError, StackProblem
-from host.stack.files import malformed, refuse_shared
+from host.stack.files import refuse_shared
 from host.stack.home import PRIVATE, existing_home
 from host.stack.initialise import password_in
-from host.stack.keys import KeyFiles, ensure_key_files, key_files_in, rotate_keys
+from host.stack.keys import KeyFiles, ensure_key_files, key_files_in, rotate_keys, trusted_issuers
 from host.stack.roles import LIMITED, OWNER, Side, write_passfile
 from host.stack.serving import ADMIN
 
@@ -63,13 +62,7 @@ def rotate_secrets(directory: Path) -> str:
 
 def _one_issuer(directory: Path, wanted: str | None) -> str:
     files = _keys(directory)
-    try:
-        entries = json.loads(files.issuers.read_text("utf-8"))
-        found = [str(entry["issuer"]) for entry in entries if entry["jwks_file"] == files.jwks.name]
-    except FileNotFoundError:
-        found = []
-    except (ValueError, KeyError, TypeError) as error:
-        raise malformed(files.issuers, "no JSON list of issuer and jwks_file") from error
+    found = [str(entry["issuer"]) for entry in trusted_issuers(files.issuers) if entry["jwks_file"] == files.jwks.name]
     if existing_home(directory.parent) is not None and directory.name == "keys":
         raise StackError(
             StackProblem.SECRET_MALFORMED,

@@ -72,7 +72,7 @@ async def _send(pool: Pool, post: Post, call: Call, wanted: _Notice) -> Answer:
         if isinstance(begun, store.Begun):
             return await _finish(pool, connection, post.channel, call, begun)
     if isinstance(made, str):
-        return answer(await refuse(pool, call, made), None)
+        return refused(await refuse(pool, call, made))
     return answer(begun, {"reason": "return_was_told"} if begun == "key_reused" else None)
 
 

@@ -67,7 +67,7 @@ async def _write(pool: Pool, call: Call, act: Callable[[Connection, Call], Await
     async def work(connection: Connection) -> tuple[bool, Answer]:
         code, acted_before = await claim(connection, call)
         if code is not None:
-            return False, answer(code, None)
+            return False, refused(code)
         if acted_before:
             return True, Answered(await store.replay(connection, call))
         done = await act(connection, call)
@@ -76,7 +76,7 @@ async def _write(pool: Pool, call: Call, act: Callable[[Connection, Call], Await
     done = await pool.transact(work)
     if isinstance(done, Refused):
         code = await refuse(pool, call, done.code)
-        return done if code == done.code else answer(code, None)
+        return done if code == done.code else refused(code)
     return done
 
 
