@@ -45,6 +45,7 @@ SETTINGS = {
     "log_timezone": "UTC",
     "logging_collector": "off",
     "jit": "off",  # our statements are short; compiling one costs more than running it
+    "autovacuum_naptime": "10s",  # a new shop's tables grow fast: plans made for empty ones must not live a minute
 }
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 FLEETING = dict.fromkeys(DURABLE, "off")

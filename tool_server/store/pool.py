@@ -22,8 +22,12 @@ Connection: TypeAlias = AsyncConnection[Row]
 Parameters: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")
 
-# A statement of ours takes milliseconds: these only bound a stuck database, within the shortest tool's 5 s.
-_SESSION = "-c TimeZone=UTC -c statement_timeout=4000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000"
+# A statement of ours takes milliseconds: the timeouts only bound a stuck database, within the shortest tool's 5 s.
+# Each goes by keys, and is planned once in a session, maybe while its table is empty: never to read one whole.
+_SESSION = (
+    "-c TimeZone=UTC -c statement_timeout=4000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000"
+    " -c enable_seqscan=off"
+)
 _WAIT_SECONDS = 3.0  # for a free connection, or the first one of a process
 _RECONNECT_SECONDS = 5.0  # the pool waits twice as long after each failure, up to this: how late it can come back
 _CONNECTIONS_MAX = 10  # per family and replica; four families stay far below PostgreSQL's default of 100
