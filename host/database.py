@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from host.store import ledger
@@ -20,6 +21,8 @@ from host.workflows.catalogue import BY_RELEASE
 
 POOL_SIZE_MAX = 16
 OPEN_SECONDS = 10.0
+# Our statements take milliseconds: who holds a row for longer, or a database that is stuck, must not hold us as well.
+_SESSION = "-c lock_timeout=2000 -c statement_timeout=10000 -c idle_in_transaction_session_timeout=10000"
 
 
 class NotReadyError(Exception):
@@ -31,9 +34,11 @@ async def database(dsn: str, size: int = POOL_SIZE_MAX) -> AsyncIterator[Pool]:
     """Open the pool on a database of this program's schema; raises NotReadyError."""
     where = _where(dsn)
     await _look(dsn, where)
+    options = f"{conninfo_to_dict(dsn).get('options') or ''} {_SESSION}".strip()
     pool: Pool = AsyncConnectionPool(
-        dsn, min_size=1, max_size=size, open=False, timeout=OPEN_SECONDS, kwargs={"autocommit": True}
-    )
+        make_conninfo(dsn, options=options),
+        min_size=1, max_size=size, open=False, timeout=OPEN_SECONDS, kwargs={"autocommit": True},
+    )  # fmt: skip
     try:
         await pool.open(wait=True, timeout=OPEN_SECONDS)
         yield pool
@@ -46,7 +51,7 @@ async def database(dsn: str, size: int = POOL_SIZE_MAX) -> AsyncIterator[Pool]:
 def _where(dsn: str) -> str:
     """Name the server without anything secret."""
     try:
-        known = psycopg.conninfo.conninfo_to_dict(dsn)
+        known = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
         raise NotReadyError("KESSAI_DSN is no connection string; write host=… port=… dbname=… user=…") from error
     return " ".join(f"{name}={known[name]}" for name in ("host", "port", "dbname", "user") if known.get(name))

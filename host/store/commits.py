@@ -1,8 +1,8 @@
 """Durable steps that come together are committed together: one statement, one commit, one trip to the disk.
 
-A step that comes alone goes at once. While as many statements as WRITERS are under way, the steps that come gather
-for the next one. Whom a step travels with harms it not: what fails together is tried again alone, and where it was
-committed after all, its version says so.
+A step that comes alone goes at once. While a statement is under way, the steps that come gather for the next one.
+Whom a step travels with harms it not: what fails together is tried again alone, and where it was committed after all,
+its version says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from host.store.errors import StoreError
 from host.store.ledger import Committed
 from host.store.pool import Pool
 
-WRITERS = 2  # more make smaller groups; one would let a short statement wait for a long one
 STEPS_MAX = 64
 
 
@@ -27,7 +26,7 @@ class Commits:
     def __init__(self, pool: Pool) -> None:
         """Write through `pool`."""
         self._pool = pool
-        self._turn = asyncio.Semaphore(WRITERS)
+        self._turn = asyncio.Lock()
         self._gathering: _Group | None = None
 
     async def commit(self, rows: Rows) -> Committed:

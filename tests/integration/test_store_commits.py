@@ -11,11 +11,12 @@ from uuid import UUID
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 
+from host.database import database
 from host.domain.control import STARTED
 from host.domain.step import Rows, Step
 from host.engine.drive import load
 from host.engine.parts import Parts
-from host.store.commits import WRITERS, Commits
+from host.store.commits import Commits
 from host.store.errors import InvariantError, StaleWorkflowError
 from tests.support.engine import asynchronous, engine, owners, rows, settle, take
 from tests.support.fake_tools import FakeTools, rejected
@@ -41,25 +42,22 @@ class Held(psycopg.AsyncCursor[Any]):
     async def execute(self, query: Any, params: Any = None, **kwargs: Any) -> Any:
         if "commit_steps(" in str(query):
             self.sent.append(len(params["rows"].obj["workflows"]))
-            if len(self.sent) <= WRITERS:
-                await self.go.wait()
+            await self.go.wait()
         return await super().execute(query, params, **kwargs)
 
 
 def held_pool(parts: Parts) -> AsyncConnectionPool[Any]:
     Held.go, Held.sent = asyncio.Event(), []
     kwargs = {"autocommit": True, "cursor_factory": Held}
-    return AsyncConnectionPool(parts.pool.conninfo, min_size=1, max_size=WRITERS + 2, open=False, kwargs=kwargs)
+    return AsyncConnectionPool(parts.pool.conninfo, min_size=1, max_size=3, open=False, kwargs=kwargs)
 
 
 async def gathered(commits: Commits, steps: list[Rows]) -> list[asyncio.Task[Any]]:
-    """Commit the first WRITERS steps alone, and hold them until all others have gathered."""
-    tasks = []
-    for step in steps[:WRITERS]:
-        tasks.append(asyncio.create_task(commits.commit(step)))
-        while len(Held.sent) < len(tasks):  # noqa: ASYNC110 - what is waited for is a statement on its way
-            await asyncio.sleep(0)
-    tasks += [asyncio.create_task(commits.commit(step)) for step in steps[WRITERS:]]
+    """Commit the first step alone, and hold it until all others have gathered."""
+    tasks = [asyncio.create_task(commits.commit(steps[0]))]
+    while not Held.sent:  # noqa: ASYNC110 - what is waited for is a statement on its way
+        await asyncio.sleep(0)
+    tasks += [asyncio.create_task(commits.commit(step)) for step in steps[1:]]
     await asyncio.sleep(0)
     Held.go.set()
     return tasks
@@ -68,19 +66,19 @@ async def gathered(commits: Commits, steps: list[Rows]) -> list[asyncio.Task[Any
 @asynchronous
 async def test_steps_that_come_while_others_are_written_share_one_statement_and_one_transaction():
     async with engine(FakeTools()) as parts, held_pool(parts) as pool:
-        ids = [await take(parts, request_id=f"r-{n}") for n in range(WRITERS + TOGETHER)]
+        ids = [await take(parts, request_id=f"r-{n}") for n in range(1 + TOGETHER)]
         done = await asyncio.gather(*await gathered(Commits(pool), [await started(parts, one) for one in ids]))
-        assert Held.sent == [*[1] * WRITERS, TOGETHER]
+        assert Held.sent == [1, TOGETHER]
         assert [one.workflow_id for one in done] == ids
         assert {(one.version, one.fence) for one in done} == {(2, 1)}
         transactions = await rows(parts, "SELECT xmin::text, count(*) FROM workflow GROUP BY 1 ORDER BY 2")
-        assert [count for _, count in transactions] == [*[1] * WRITERS, TOGETHER]
+        assert [count for _, count in transactions] == [1, TOGETHER]
 
 
 @asynchronous
 async def test_a_step_that_is_refused_takes_nobody_with_it():
     async with engine(FakeTools()) as parts, held_pool(parts) as pool:
-        ids = [await take(parts, request_id=f"r-{n}") for n in range(WRITERS + TOGETHER)]
+        ids = [await take(parts, request_id=f"r-{n}") for n in range(1 + TOGETHER)]
         steps = [await started(parts, one) for one in ids]
         with owners(parts) as sql:
             sql.execute("UPDATE workflow SET version = version + 1 WHERE workflow_id = %s", (ids[-1],))
@@ -94,19 +92,32 @@ async def test_a_step_that_is_refused_takes_nobody_with_it():
 
 
 @asynchronous
+async def test_a_row_that_somebody_holds_delays_the_others_and_stops_only_its_own_workflow():
+    async with engine(FakeTools()) as parts, database(parts.pool.conninfo) as pool:
+        ids = [await take(parts, request_id=f"r-{n}") for n in range(TOGETHER)]
+        commits, steps = Commits(pool), [await started(parts, one) for one in ids]
+        with owners(parts) as sql, sql.transaction():
+            sql.execute("SELECT FROM workflow WHERE workflow_id = %s FOR UPDATE", (ids[0],))
+            together = (commits.commit(step) for step in steps)
+            done = await asyncio.wait_for(asyncio.gather(*together, return_exceptions=True), 20)
+        assert isinstance(done[0], psycopg.errors.LockNotAvailable)
+        assert {one.version for one in done[1:]} == {2}
+
+
+@asynchronous
 async def test_two_steps_of_one_workflow_never_travel_together_and_the_second_is_stale():
     async with engine(FakeTools()) as parts, held_pool(parts) as pool:
-        ids = [await take(parts, request_id=f"r-{n}") for n in range(WRITERS + 1)]
+        ids = [await take(parts, request_id=f"r-{n}") for n in range(2)]
         steps = [await started(parts, one) for one in ids]
         done = await asyncio.gather(*await gathered(Commits(pool), [*steps, steps[-1]]), return_exceptions=True)
-        assert Held.sent == [1] * (WRITERS + 2)
+        assert Held.sent == [1, 1, 1]
         assert sorted(type(one).__name__ for one in done[-2:]) == ["Committed", "StaleWorkflowError"]
 
 
 @asynchronous
 async def test_a_driver_that_stops_waiting_leaves_the_others_their_commit():
     async with engine(FakeTools()) as parts, held_pool(parts) as pool:
-        ids = [await take(parts, request_id=f"r-{n}") for n in range(WRITERS + TOGETHER)]
+        ids = [await take(parts, request_id=f"r-{n}") for n in range(1 + TOGETHER)]
         tasks = await gathered(Commits(pool), [await started(parts, one) for one in ids])
         tasks[-1].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
