@@ -71,8 +71,8 @@ def external_ids(state: State) -> dict[str, str]:
 
 
 def _state(row: Row) -> State:
-    """Read the layers; stops and timers have no place in what is only read."""
-    unread = {"updates_stopped": False, "reads_stopped": False, "asleep": False, "leased": False}
+    """Read the layers; stops, timers and the day's costs have no place in what is only read."""
+    unread = {"updates_stopped": False, "reads_stopped": False, "asleep": False, "leased": False, "cost_today": 0}
     return from_row({**row, **unread, "decisions": len(row["decisions"])})
 
 

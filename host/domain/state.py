@@ -19,7 +19,6 @@ from typing import Any
 from uuid import UUID
 
 from host.domain.control import Control, Execution
-from host.domain.proposals import Usage
 from host.domain.workflow import Seen
 
 # Sends that were cut off by our own crash, or never left, are no calls: they have a bound of their own.
@@ -83,7 +82,7 @@ class CallRecord:
     result: Mapping[str, Any] | None
     error: str | None
     attempts: tuple[Attempt, ...]
-    contract_version: str | None = None  # as it was stored; None for one that this process has just opened
+    contract_version: str  # as it was opened under
 
     def sends(self) -> int:
         """Count every send of the call itself; the token's attempt number."""
@@ -129,7 +128,7 @@ class Evidence:
 class ControlLayer:
     """Budgets, counters and stops; `active_ms` as of the last commit. `abandoned`: its driver died with it.
 
-    `tokens` and `cost_micros` are what this driver's planner has used on the workflow; no row holds them.
+    `tokens` and `cost_micros` are what planners have used on the workflow, `cost_today` what they cost in all today.
     """
 
     control: Control
@@ -137,6 +136,7 @@ class ControlLayer:
     entered_active_ms: int
     tokens: int
     cost_micros: int
+    cost_today: int
     refusals_in_a_row: int
     refusals: tuple[tuple[str, str], ...]
     recoveries: int
@@ -181,12 +181,6 @@ class State:
         others = tuple(one for one in self.evidence.calls if one.step != call.step)
         return replace(self, proposal=call, evidence=replace(self.evidence, calls=(*others, call)))
 
-    def spent(self, usage: Usage) -> State:
-        """Add what a turn of the planner took."""
-        control = self.control
-        tokens, cost_micros = control.tokens + usage.tokens, control.cost_micros + usage.cost_micros
-        return replace(self, control=replace(control, tokens=tokens, cost_micros=cost_micros))
-
     def after(self, version: int, fence: int, active_ms: int, entered_active_ms: int, at: datetime) -> State:
         """Take over what a commit made of the row; `at` is the database's time."""
         control = replace(self.control, active_ms=active_ms, entered_active_ms=entered_active_ms)
@@ -223,7 +217,6 @@ class Owner(StrEnum):
     LOADED = "host.domain.state"
     STEP = "host.domain.step"  # a move, an answer or a refusal that the step in hand records
     COMMIT = "host.engine.drive"  # what the database gave back, through `after`
-    TURN = "host.engine.propose"  # what a turn of the planner took, through `spent`
 
 
 # fmt: off
@@ -235,9 +228,8 @@ OWNERS: dict[str, Owner] = {
     "State.proposal": Owner.STEP,
     "Evidence.calls": Owner.STEP, "Evidence.effects": Owner.STEP, "Evidence.versions": Owner.LOADED,
     **dict.fromkeys((f"ControlLayer.{name}" for name in (
-        "control", "refusals_in_a_row", "refusals", "recoveries")), Owner.STEP),
+        "control", "tokens", "cost_micros", "cost_today", "refusals_in_a_row", "refusals", "recoveries")), Owner.STEP),
     **dict.fromkeys(("ControlLayer.active_ms", "ControlLayer.entered_active_ms"), Owner.COMMIT),
-    **dict.fromkeys(("ControlLayer.tokens", "ControlLayer.cost_micros"), Owner.TURN),
     **dict.fromkeys((f"ControlLayer.{name}" for name in (
         "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep")), Owner.LOADED),
     "Trace.version": Owner.COMMIT, "Trace.fence": Owner.COMMIT, "Trace.committed_at": Owner.COMMIT,
@@ -269,8 +261,9 @@ def from_row(row: Mapping[str, Any]) -> State:
             control=control,
             active_ms=w["active_ms"],
             entered_active_ms=w["entered_active_ms"],
-            tokens=0,
-            cost_micros=0,
+            tokens=w["tokens"],
+            cost_micros=w["cost_micros"],
+            cost_today=row["cost_today"],
             refusals_in_a_row=w["refusals_in_a_row"],
             refusals=tuple((refusal["code"], refusal["message"]) for refusal in row["refusals"]),
             recoveries=w["recoveries"],

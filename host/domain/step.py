@@ -15,7 +15,7 @@ from host.domain.authorization import VERSION, Decision, Facts
 from host.domain.control import DISPATCHED, PLAIN, Actor, Control, Edge, Execution, IllegalTransitionError
 from host.domain.kept import CODE_MAX, kept_json, kept_text
 from host.domain.outcome import CallError
-from host.domain.proposals import PlannerFault, ToolCall
+from host.domain.proposals import PlannerFault, ToolCall, Usage
 from host.domain.reasons import handover_class
 from host.domain.state import Attempt, CallRecord, Effect, State
 from host.domain.workflow import RESUME, Finding, Move, Transition, Workflow
@@ -131,6 +131,7 @@ class Step:
             result=None,
             error=None,
             attempts=(),
+            contract_version=tool.version,
         )
         self._write(
             "calls_opened",
@@ -299,6 +300,19 @@ class Step:
         """Forget refusals in a row: a proposal was taken."""
         self.state = replace(self.state, control=replace(self.state.control, refusals_in_a_row=0))
 
+    def spend(self, usage: Usage) -> None:
+        """Count what a turn of the planner took."""
+        control = self.state.control
+        spent = replace(
+            control,
+            tokens=control.tokens + usage.tokens,
+            cost_micros=control.cost_micros + usage.cost_micros,
+            cost_today=control.cost_today + usage.cost_micros,
+        )
+        self.state = replace(self.state, control=spent)
+        if usage.cost_micros > 0:
+            self._write("planner_costs", cost_micros=usage.cost_micros)
+
     def recovered(self) -> None:
         """Count one recovery."""
         control = self.state.control
@@ -326,6 +340,8 @@ class Step:
             "reason": task.reason,
             "refusals_in_a_row": control.refusals_in_a_row,
             "recoveries": control.recoveries,
+            "tokens": control.tokens,
+            "cost_micros": control.cost_micros,
             "active_limit_ms": self._active_limit_ms,
             "release": wait is not None,
             "owner": owner,

@@ -88,7 +88,8 @@ def turns_left(parts: Parts, workflow: Workflow, state: State, active_ms: float)
     """Tell whether time, tokens and money are left; a planner that costs money works only under a daily limit."""
     limits, control = workflow.limits, state.control
     daily = 0 if parts.daily_cost_micros is None else parts.daily_cost_micros
-    affordable = control.cost_micros == 0 or control.cost_micros < daily
+    free = control.cost_micros == 0 and (parts.planner.deterministic or control.cost_today == 0)
+    affordable = free or control.cost_today < daily
     return active_ms < limits.active_seconds * 1000 and control.tokens < limits.tokens and affordable
 
 

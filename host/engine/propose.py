@@ -68,7 +68,7 @@ async def _turn(parts: Parts, step: Step, names: frozenset[str]) -> Any:
         return _FAILED
     if not isinstance(reply, Reply) or not _counted(reply.usage):
         return None
-    step.state = state.spent(reply.usage)
+    step.spend(reply.usage)
     return reply.said
 
 
@@ -175,7 +175,7 @@ def redispatch(parts: Parts, step: Step, active_ms: float) -> Wait | None:
 
 def _outdated(call: CallRecord, tool: Tool) -> bool:
     """A stored write is sent only under the contract that it was judged by; a read, where it fits today's as well."""
-    changed = call.contract_version not in {None, tool.version}
+    changed = call.contract_version != tool.version
     return (changed and tool.writes) or fault_of_arguments(tool, call.arguments) is not None
 
 

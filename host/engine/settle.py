@@ -134,7 +134,7 @@ def _unmet(step: Step, tool: Tool, row: Transition, versions: Mapping[Version, s
     call, held = step.state.proposal, step.state.evidence.versions
     if Version.CONTRACT not in row.reads or call is None:
         return unmet(row, versions, held) != ()
-    made_under = {Version.CONTRACT: tool.version if call.contract_version is None else call.contract_version}
+    made_under = {Version.CONTRACT: call.contract_version}
     return unmet(row, {**versions, **made_under}, {**held, Version.CONTRACT: tool.version}) != ()
 
 

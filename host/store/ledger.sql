@@ -7,6 +7,8 @@ SELECT to_jsonb(w) - 'body_sha256' AS workflow,
        coalesce((SELECT jsonb_agg(jsonb_build_object('code', r.code, 'message', r.message) ORDER BY r.n)
                    FROM refusal r WHERE r.workflow_id = w.workflow_id), '[]') AS refusals,
        (SELECT count(*) FROM decision d WHERE d.workflow_id = w.workflow_id) AS decisions,
+       coalesce((SELECT c.cost_micros FROM planner_cost c
+                  WHERE c.day = (clock_now() AT TIME ZONE 'UTC')::date), 0) AS cost_today,
        stopped('updates') AS updates_stopped,
        stopped('reads') AS reads_stopped,
        w.lease_until > clock_now() AS leased,

@@ -53,7 +53,7 @@ _free: list[str] = []
 _CLOCK = sql.SQL("CREATE OR REPLACE FUNCTION clock_now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT {} $$")
 _FILLED = (
     "workflow", "checkpoint", "decision", "call", "attempt", "effect", "refusal", "audit", "outbox", "external_task",
-    "procrastinate_jobs", "procrastinate_events", "procrastinate_workers", "stop",
+    "planner_cost", "procrastinate_jobs", "procrastinate_events", "procrastinate_workers", "stop",
 )  # fmt: skip
 
 

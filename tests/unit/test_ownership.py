@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from host.domain.proposals import Usage
 from host.domain.state import OWNERS, Attempt, CallRecord, ControlLayer, Effect, Evidence, Owner, State, Task, Trace
 from tests.unit.test_tidy import ROOT
 from tests.unit.workflow_state import call, effect, state
@@ -20,7 +19,7 @@ LAYERS = (Task, Evidence, ControlLayer, Trace)
 RECORDS = (CallRecord, Attempt, Effect)  # made and changed whole, by the step
 CORE = ("host.domain.", "host.engine.", "host.planner.", "host.workflows.", "host.record", "host.explain")
 PLACES = {"task", "evidence", "control", "trace"}  # where State keeps its layers: they change with their fields
-DOORS = {"after": Owner.COMMIT, "spent": Owner.TURN, "with_call": Owner.STEP, "with_effect": Owner.STEP}
+DOORS = {"after": Owner.COMMIT, "with_call": Owner.STEP, "with_effect": Owner.STEP}
 OWNED = {name.split(".")[1]: owner for name, owner in OWNERS.items()}
 OF_RECORDS = {field.name for record in RECORDS for field in fields(record)} - set(OWNED)
 
@@ -91,17 +90,10 @@ def changed(before: Any, after: Any) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    ("after", "owner"),
-    [
-        (lambda at: at.after(9, 9, 9, 9, datetime(2026, 7, 31, tzinfo=UTC)), Owner.COMMIT),
-        (lambda at: at.spent(Usage(9, 9)), Owner.TURN),
-    ],
-    ids=["a commit", "a turn"],
-)
-def test_a_way_in_from_outside_changes_the_fields_of_its_owner_and_no_other(after, owner):
+def test_a_commit_changes_its_own_fields_and_no_other():
     before = state(calls=(call(1, "get_order"),), effects=(effect(1, "create_return", None),))
-    assert changed(before, after(before)) == {name for name, one in OWNERS.items() if one is owner}
+    after = before.after(9, 9, 9, 9, datetime(2026, 7, 31, tzinfo=UTC))
+    assert changed(before, after) == {name for name, one in OWNERS.items() if one is Owner.COMMIT}
 
 
 @pytest.mark.parametrize("name", OWNERS)

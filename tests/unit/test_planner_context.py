@@ -164,8 +164,8 @@ LAYERS = {
     },
     "evidence": {"calls", "effects", "versions"},
     "control": {
-        "control", "active_ms", "entered_active_ms", "tokens", "cost_micros", "refusals_in_a_row", "refusals",
-        "recoveries", "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep",
+        "control", "active_ms", "entered_active_ms", "tokens", "cost_micros", "cost_today", "refusals_in_a_row",
+        "refusals", "recoveries", "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep",
     },
     "trace": {"version", "fence", "seq", "decisions", "committed_at"},
 }  # fmt: skip

@@ -35,14 +35,14 @@ def state(
         "principal": "returns-desk@acme-jp", "request_id": "q-1", "customer": "C-1", "resource": "A-1",
         "case_body": CASE, "requested_at": AT, "state": business, "resume_state": None, "reason": "received",
         "control_state": control, "order_snapshot": AT, "policy": "policy-v12", "authz": "authz-v7", "active_ms": 0,
-        "entered_active_ms": 0, "refusals_in_a_row": 0, "recoveries": 0, "version": 1, "fence": 1, "seq": 1,
-        "lease_owner": None, **differs,
+        "entered_active_ms": 0, "tokens": 0, "cost_micros": 0, "refusals_in_a_row": 0, "recoveries": 0, "version": 1,
+        "fence": 1, "seq": 1, "lease_owner": None, **differs,
     }  # fmt: skip
     return from_row(
         {
             "workflow": row, "calls": list(calls), "attempts": list(attempts), "effects": list(effects),
-            "refusals": list(refusals), "decisions": 0, "updates_stopped": False, "reads_stopped": False,
-            "leased": False, "asleep": False,
+            "refusals": list(refusals), "decisions": 0, "cost_today": 0, "updates_stopped": False,
+            "reads_stopped": False, "leased": False, "asleep": False,
         }
     )  # fmt: skip
 

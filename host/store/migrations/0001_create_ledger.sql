@@ -67,6 +67,8 @@ CREATE TABLE workflow (
     -- budgets; persisted, so that a restart resets none
     refusals_in_a_row tally NOT NULL DEFAULT 0,
     recoveries        tally NOT NULL DEFAULT 0,
+    tokens            bigint NOT NULL DEFAULT 0,
+    cost_micros       bigint NOT NULL DEFAULT 0,
     active_ms         milliseconds NOT NULL DEFAULT 0,
     active_since      timestamptz,
     entered_active_ms bigint NOT NULL DEFAULT 0,
@@ -143,6 +145,9 @@ CREATE TABLE call (
     UNIQUE (workflow_id, call_id),
     CHECK (execution_state <> 'verified' OR verified_at IS NOT NULL)
 );
+
+-- a call is looked for by its own id alone
+CREATE INDEX call_by_id ON call (call_id);
 
 -- One row per request that leaves the host: a call's attempts, its verifications and reconciliations.
 CREATE TABLE attempt (
@@ -227,6 +232,12 @@ CREATE TABLE outbox (
     payload     jsonb NOT NULL,
     at          timestamptz NOT NULL,
     PRIMARY KEY (workflow_id, seq)
+);
+
+-- What planners have cost, day by day (UTC), in millionths of the currency of the daily limit.
+CREATE TABLE planner_cost (
+    day         date PRIMARY KEY,
+    cost_micros bigint NOT NULL CHECK (cost_micros >= 0)
 );
 
 -- A missing row reads as stopped.

@@ -79,6 +79,8 @@ BEGIN
         reason = s.reason,
         refusals_in_a_row = s.refusals_in_a_row,
         recoveries = s.recoveries,
+        tokens = s.tokens,
+        cost_micros = s.cost_micros,
         -- the time since a driver died is nobody's work
         active_ms = within_limit(at_work(w.active_ms, CASE WHEN NOT s.claim THEN w.active_since END, v_at), s.active_limit_ms),
         active_since = CASE WHEN NOT s.release THEN v_at END,
@@ -92,7 +94,8 @@ BEGIN
         updated_at = v_at
       FROM jsonb_to_recordset(p -> 'workflows') AS s(
            workflow_id uuid, version integer, fence bigint, claim boolean, seq integer, state text, control_state text,
-           resume_state text, reason text, refusals_in_a_row integer, recoveries integer, active_limit_ms bigint,
+           resume_state text, reason text, refusals_in_a_row integer, recoveries integer, tokens bigint, cost_micros bigint,
+           active_limit_ms bigint,
            release boolean, owner text, lease_seconds float8, wake_reason text, wake_after float8)
      WHERE w.workflow_id = s.workflow_id AND w.version = s.version AND w.fence = s.fence
        -- a claim meets no live lease; a holder's own lease may have run out, its fence says whether it was taken
@@ -182,6 +185,12 @@ BEGIN
           FROM jsonb_to_recordset(p -> 'effects_opened') AS s(
                workflow_id uuid, step integer, attempt integer, name text, idempotency_key text, arguments_sha256 text,
                units text[], decision_n integer);
+    END IF;
+    IF p ? 'planner_costs' THEN
+        INSERT INTO planner_cost AS c (day, cost_micros)
+        SELECT (v_at AT TIME ZONE 'UTC')::date, sum(s.cost_micros)
+          FROM jsonb_to_recordset(p -> 'planner_costs') AS s(cost_micros bigint)
+        ON CONFLICT (day) DO UPDATE SET cost_micros = c.cost_micros + excluded.cost_micros;
     END IF;
     IF p ? 'refusals' THEN
         INSERT INTO refusal (workflow_id, n, code, message, call_id, tool, arguments, at)
