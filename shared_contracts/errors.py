@@ -50,6 +50,7 @@ _ROWS = (
     ErrorCode("token_revoked", _C.AUTHORIZATION, False, True, "The token or its signing key was revoked.", "Ask the operator why, then mint a new one."),
     ErrorCode("tool_disabled", _C.AUTHORIZATION, False, True, "An operator has removed this tool.", "Wait until it is enabled; see `kessai-tools enable`."),
     ErrorCode("approval_required", _C.AUTHORIZATION, False, True, "This return needs a person's approval.", "Send the case to an approver."),
+    ErrorCode("approval_refused", _C.AUTHORIZATION, False, True, "The approval is not one of this very action by somebody who may give it.", "Read `details.reason`; the case asks again or a person looks."),
     ErrorCode("not_found", _C.BUSINESS, False, True, "There is no such object for this customer.", "Check the number; a foreign object answers the same."),
     ErrorCode("not_eligible", _C.BUSINESS, False, True, "The return rules do not allow this return now.", "Read `details.reason`; a person decides."),
     ErrorCode("quantity_gone", _C.BUSINESS, False, True, "Less is left to return than was asked for.", "Another return holds the quantity; a person decides."),

@@ -41,7 +41,10 @@ class OrderLine(Contract):
 
 
 class Order(Contract):
-    """Result of `get_order`. `note` is untrusted text, `snapshot` the data version that answered."""
+    """Result of `get_order`. `note` is untrusted text, `snapshot` the data version that answered.
+
+    `destination_ref` names where money goes back to without telling the account or the address.
+    """
 
     order_id: Identifier
     version: Annotated[int, Field(ge=1)]
@@ -52,6 +55,7 @@ class Order(Contract):
     discount: Money
     paid: Money
     refunded: Money
+    destination_ref: Reference
     note: Prose | None
     snapshot: Label
     evidence_ref: Reference

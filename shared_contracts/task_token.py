@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from shared_contracts.approval import EVENT_CHARACTERS_MAX
 from shared_contracts.base import Contract, Identifier, Line, Moment
 
 TOKEN_TYPE = "at+jwt"
@@ -45,7 +46,8 @@ class CallDetails(Contract):
     """RFC 9396 authorization details of one call.
 
     `customer` bounds every query. `attempt` counts sends of one intention from 1; a look-up names the attempt
-    that it closes. `requested_at` is when the customer asked, from the case; the return window uses it.
+    that it closes. `requested_at` is when the customer asked, from the case; the return window uses it. `approval` is
+    a signed event (`shared_contracts.approval`), `approved_version` the workflow's version that it is for, says the host.
     """
 
     type: Literal["kessai_call"]
@@ -57,6 +59,8 @@ class CallDetails(Contract):
     attempt: Annotated[int, Field(ge=1, le=1000)] | None = None
     requested_at: Moment | None = None
     purpose: Purpose | None = None
+    approval: Annotated[str, Field(min_length=1, max_length=EVENT_CHARACTERS_MAX)] | None = None
+    approved_version: Annotated[int, Field(ge=1)] | None = None
 
 
 class TaskClaims(Contract):
