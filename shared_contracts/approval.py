@@ -213,7 +213,8 @@ def _header(kid: str) -> bytes:
 def _kid(header: bytes) -> str:
     """Give the key's id of a header that is spelt as ours are, and says nothing else."""
     kid = _json(header).get("kid")
-    if not isinstance(kid, str) or header != _header(kid):
+    printable = isinstance(kid, str) and kid.isascii() and kid.isprintable()  # no other text has canonical bytes
+    if not isinstance(kid, str) or not printable or header != _header(kid):
         raise VoidError(Void.MALFORMED)
     return kid
 

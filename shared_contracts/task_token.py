@@ -47,7 +47,8 @@ class CallDetails(Contract):
 
     `customer` bounds every query. `attempt` counts sends of one intention from 1; a look-up names the attempt
     that it closes. `requested_at` is when the customer asked, from the case; the return window uses it. `approval` is
-    a signed event (`shared_contracts.approval`), `approved_version` the workflow's version that it is for, says the host.
+    a signed event (`shared_contracts.approval`); `approved_version` is the workflow's version that it is for, by the
+    host's word.
     """
 
     type: Literal["kessai_call"]

@@ -138,7 +138,8 @@ class FakeTools:
         return {
             "order_id": order_id, "version": 1, "status": "delivered", "ordered_at": DELIVERED.isoformat(),
             "lines": [line], "shipping_fee": yen(0), "discount": yen(0), "paid": yen(6000), "refunded": yen(0),
-            "note": None, "snapshot": "2026-07-30T00:00:00+09:00", "evidence_ref": f"order://{order_id}@1",
+            "destination_ref": "address://acme/C-1@1", "note": None, "snapshot": "2026-07-30T00:00:00+09:00",
+            "evidence_ref": f"order://{order_id}@1",
         }  # fmt: skip
 
     def policy(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,8 +30,8 @@ _NOTICE = {
 RESULTS: dict[str, dict[str, Any]] = {
     "get_order": {
         "order_id": "A-1", "version": 1, "status": "delivered", "ordered_at": AT, "lines": [_LINE],
-        "shipping_fee": _yen(500), "discount": _yen(0), "paid": _yen(6500), "refunded": _yen(0), "note": None,
-        "snapshot": "orders-1", "evidence_ref": REF,
+        "shipping_fee": _yen(500), "discount": _yen(0), "paid": _yen(6500), "refunded": _yen(0),
+        "destination_ref": "address://acme/C-1@1", "note": None, "snapshot": "orders-1", "evidence_ref": REF,
     },
     "create_return": _RETURN,
     "get_return": _RETURN,

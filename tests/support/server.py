@@ -56,6 +56,7 @@ ORDER = {
     "discount": {"amount": 0, "currency": "JPY"},
     "paid": {"amount": 4800, "currency": "JPY"},
     "refunded": {"amount": 0, "currency": "JPY"},
+    "destination_ref": "address://acme/C-1@1",
     "note": None,
     "snapshot": "test",
     "evidence_ref": "orders://R-1001@1",

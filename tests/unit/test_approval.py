@@ -122,10 +122,13 @@ GOOD = json.loads(base64.urlsafe_b64decode(sign(event(), KEY, "k-tanaka").split(
         (GOOD_HEADER, b"[]"),
         (GOOD_HEADER, b"[" * 100_000),
         (b"\xff", canonical_json(GOOD)),
+        (b'{"alg":"EdDSA","kid":"\\ud800","typ":"kessai-approval+jws"}', canonical_json(GOOD)),
+        (b'{"alg":"EdDSA","kid":"k\\u0000","typ":"kessai-approval+jws"}', canonical_json(GOOD)),
     ],
     ids=[
         "header order", "no algorithm", "a task token's type", "a key of its own", "white space", "two decisions",
         "a member more", "a member less", "other spelling", "a number in a string", "a list", "deep", "no text",
+        "half a character for a key", "a NUL in a key",
     ],
 )  # fmt: skip
 def test_an_event_that_is_spelt_otherwise_is_none_though_its_key_signed_it(header, payload):

@@ -1,4 +1,5 @@
--- The order family reads one order of the token's own tenant and customer.
+-- The order family reads one order of the token's own tenant and customer. Where money goes back to is a reference:
+-- it tells two destinations apart and tells neither's account or address.
 
 -- name: get_order
 SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
@@ -17,6 +18,6 @@ SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
         'discount', jsonb_build_object('amount', o.discount, 'currency', o.currency),
         'paid', jsonb_build_object('amount', o.paid, 'currency', o.currency),
         'refunded', jsonb_build_object('amount', n.refunded, 'currency', o.currency),
-        'note', o.note, 'snapshot', o.snapshot, 'evidence_ref', 'order://' || o.order_id || '@' || o.version)
+        'destination_ref', o.destination_ref, 'note', o.note, 'snapshot', o.snapshot, 'evidence_ref', 'order://' || o.order_id || '@' || o.version)
     FROM orders.orders AS o JOIN returns.refunded_amount AS n USING (tenant_id, order_id)
     WHERE o.tenant_id = %(tenant)s AND o.customer_id = %(customer)s AND o.order_id = %(order)s)) AS a
