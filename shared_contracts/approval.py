@@ -142,6 +142,11 @@ class Request(Contract):
     amount: Money
 
 
+def public_key(x: str) -> Ed25519PublicKey:
+    """Give the key of its 43 characters; raises ValueError."""
+    return Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(x + "="))
+
+
 def sign(event: ApprovalEvent, key: Ed25519PrivateKey, kid: str) -> str:
     """Write the event as a compact JWS of canonical JSON."""
     signed = f"{_encoded(_header(kid))}.{_encoded(canonical_json(dump(event)))}"
@@ -167,6 +172,11 @@ def opened(text: str, key_of: Callable[[str], tuple[Name, Ed25519PublicKey] | No
     if event.approver != owner:
         raise VoidError(Void.OTHER_KEY)
     return event
+
+
+def key_id(text: str) -> str:
+    """Name the key that an event says it was signed with; raises VoidError."""
+    return _kid(_decoded(text.split(".", 1)[0]))
 
 
 def held_against(event: ApprovalEvent, request: Request, approvers: Iterable[Approver], now: datetime) -> Void | None:

@@ -45,10 +45,10 @@ Key = Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[A-Za-z0-9:.
 class CallDetails(Contract):
     """RFC 9396 authorization details of one call.
 
-    `customer` bounds every query. `attempt` counts sends of one intention from 1; a look-up names the attempt
-    that it closes. `requested_at` is when the customer asked, from the case; the return window uses it. `approval` is
-    a signed event (`shared_contracts.approval`); `approved_version` is the workflow's version that it is for, by the
-    host's word.
+    `customer` bounds every query. `attempt` counts sends of one intention from 1; a look-up names the attempt that
+    it closes. `requested_at` is when the customer asked, from the case; the return window uses it. `approval` is a
+    signed event (`shared_contracts.approval`), `approved_version` the workflow's version that it is for, says the
+    host.
     """
 
     type: Literal["kessai_call"]

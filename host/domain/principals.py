@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
-from pydantic import Field
-
-from shared_contracts.base import Contract, Identifier, Line, Money
+from shared_contracts.approval import Approver, Name
+from shared_contracts.base import Contract, Identifier, Line
 from shared_contracts.contract import Scope
-
-Name = Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[a-z0-9][a-z0-9._@-]*$")]
 
 
 class Principal(Contract):
@@ -21,15 +17,6 @@ class Principal(Contract):
     roles: tuple[Line, ...]
     scopes: frozenset[Scope]
     tools: frozenset[Identifier]
-
-
-class Approver(Contract):
-    """A person who may say yes, up to an amount; substitutes stand in by name."""
-
-    name: Name
-    tenant_id: Identifier
-    limit: Money
-    substitutes: tuple[Name, ...]
 
 
 class AuthorizationSet(Contract):

@@ -20,6 +20,8 @@ from uuid import UUID
 
 from host.domain.control import Control, Execution
 from host.domain.workflow import Seen
+from shared_contracts.approval import Action
+from shared_contracts.base import parse
 
 # Sends that were cut off by our own crash, or never left, are no calls: they have a bound of their own.
 NOT_COUNTED = frozenset({"cut_off", "unreachable"})
@@ -103,12 +105,27 @@ class CallRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """The newest request for an approval and, where a person has answered, the event as it was signed."""
+
+    version: int
+    action: Action
+    action_digest: str
+    expires_at: datetime
+    event: str | None
+    decided: tuple[str, str] | None  # by whom, and what
+    key: tuple[str, str, str] | None  # the event's key while it counts: kid, approver, public half
+    read_at: datetime  # by the database's clock
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What was observed, and the versions that the workflow is pinned to."""
 
     calls: tuple[CallRecord, ...]
     effects: tuple[Effect, ...]
     versions: Mapping[str, str]
+    asked: Asked | None
 
     def seen(self) -> tuple[Seen, ...]:
         """Give the settled calls: results of successes (a write's only once verified), codes of refusals."""
@@ -226,7 +243,8 @@ OWNERS: dict[str, Owner] = {
         "requested_at")), Owner.LOADED),
     **dict.fromkeys(("Task.state", "Task.resume_state", "Task.reason"), Owner.STEP),
     "State.proposal": Owner.STEP,
-    "Evidence.calls": Owner.STEP, "Evidence.effects": Owner.STEP, "Evidence.versions": Owner.LOADED,
+    "Evidence.calls": Owner.STEP, "Evidence.effects": Owner.STEP,
+    "Evidence.versions": Owner.LOADED, "Evidence.asked": Owner.LOADED,
     **dict.fromkeys((f"ControlLayer.{name}" for name in (
         "control", "tokens", "cost_micros", "cost_today", "refusals_in_a_row", "refusals", "recoveries")), Owner.STEP),
     **dict.fromkeys(("ControlLayer.active_ms", "ControlLayer.entered_active_ms"), Owner.COMMIT),
@@ -256,6 +274,7 @@ def from_row(row: Mapping[str, Any]) -> State:
             calls=calls,
             effects=tuple(_effect(effect) for effect in row["effects"]),
             versions={name: w[name] for name in ("order_snapshot", "policy", "authz")},
+            asked=None if row["approval"] is None else _asked(row["approval"]),
         ),
         control=ControlLayer(
             control=control,
@@ -274,6 +293,20 @@ def from_row(row: Mapping[str, Any]) -> State:
             asleep=row["asleep"] is True,
         ),
         trace=Trace(w["version"], w["fence"], w["seq"], row["decisions"]),
+    )
+
+
+def _asked(row: Mapping[str, Any]) -> Asked:
+    key = None if row["x"] is None else (row["kid"], row["approver"], row["x"])
+    return Asked(
+        version=row["version"],
+        action=parse(Action, row["action"]),
+        action_digest=row["action_digest"],
+        expires_at=datetime.fromisoformat(row["expires_at"]),
+        event=row["event"],
+        decided=None if row["event"] is None else (row["approver"], row["decision"]),
+        key=key,
+        read_at=datetime.fromisoformat(row["read_at"]),
     )
 
 

@@ -19,6 +19,8 @@ from host.domain.proposals import PlannerFault, ToolCall, Usage
 from host.domain.reasons import handover_class
 from host.domain.state import Attempt, CallRecord, Effect, State
 from host.domain.workflow import RESUME, Finding, Move, Transition, Workflow
+from shared_contracts.approval import LIFETIME, Action, ApprovalEvent, action_digest
+from shared_contracts.base import dump
 from shared_contracts.contract import Tool
 from shared_contracts.digest import action_fingerprint, digest
 
@@ -147,14 +149,34 @@ class Step:
         self.state = self.state.with_call(call)
         return call
 
-    def dispatch(self, tool: Tool, jti: str, decision_n: int) -> None:
-        """Send the call in hand: running, an attempt, and for a write the intent under its key."""
+    def ask_approval(self, action: Action) -> None:
+        """Ask a person; the request stands for as long as an approval may, from this commit on."""
+        asked = {"action": dump(action), "action_digest": action_digest(action)}
+        self._write("approval_requests", **asked, lifetime_seconds=LIFETIME.total_seconds())
+
+    def record_decision(self, event: ApprovalEvent, kid: str, text: str, seconds: float) -> None:
+        """Keep what a person decided, as it was signed."""
+        self._write(
+            "approvals",
+            event_id=event.event_id,
+            version=event.version,
+            approver=event.approver,
+            kid=kid,
+            decision=event.decision,
+            reason=event.reason,
+            event=text,
+            decided_at=event.decided_at.isoformat(),
+            approval_seconds=seconds,
+        )
+
+    def dispatch(self, tool: Tool, jti: str, decision_n: int, approved_version: int | None) -> None:
+        """Send the call in hand: running, an attempt, and for a write the intent under its key and its approval."""
         call = self._in_hand()
         self.settle_call(Execution.RUNNING, stamps=("authorized", "started"))
         self.open_attempt("call", tool.name, jti)
         self._active_limit_ms = int(self.workflow.limits.active_seconds * 1000)
         if tool.writes:
-            self._open_effect(call, tool, decision_n)
+            self._open_effect(call, tool, decision_n, approved_version)
         self.go(DISPATCHED)
 
     def open_attempt(self, purpose: str, tool: str, jti: str) -> None:
@@ -216,7 +238,7 @@ class Step:
 
     # -- the effect ledger --------------------------------------------------------------------------------------
 
-    def _open_effect(self, call: CallRecord, tool: Tool, decision_n: int) -> None:
+    def _open_effect(self, call: CallRecord, tool: Tool, decision_n: int, approved_version: int | None) -> None:
         task = self.state.task
         effect = Effect(
             call.step, self._in_hand().sends(), tool.name, key_of(task.workflow_id, tool.name), None, None, False
@@ -233,6 +255,7 @@ class Step:
             arguments_sha256=digest(dict(call.arguments)),
             units=list(self.workflow.units(task.case)) if first else [],
             decision_n=decision_n,
+            approved_version=approved_version,
         )
         self.state = self.state.with_effect(effect)
 

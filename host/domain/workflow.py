@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from host.domain.control import INTO_END, OBSERVED, PLAIN, REFUSED, REOPENED, STARTED, Actor, Control, Edge
 from host.domain.limits import Limits
 from host.domain.proposals import PlannerDecision, PlannerView
+from shared_contracts.base import Money
 
 # While a request is under way no clock, approver or operator moves the row: their event waits for its outcome.
 _UNDER_WAY = frozenset({Control.TOOL_RUNNING, Control.OBSERVING})
@@ -75,6 +76,16 @@ class Finding:
     contested: bool = False  # it rests on what another case may be doing to the same units
 
 
+@dataclass(frozen=True, slots=True)
+class Approvable:
+    """What of an action an approver says yes to, beside the call itself."""
+
+    amount: Money
+    destination_ref: str
+    order_version: int
+    policy_version: str
+
+
 class Language(StrEnum):
     """Languages that a customer is written to."""
 
@@ -113,6 +124,7 @@ class Workflow:
     bindings: Callable[[Mapping[str, Any], tuple[Seen, ...]], Mapping[str, Any]]
     interpret: Callable[[Mapping[str, Any], Seen], Finding | None]
     needs_approval: Callable[[str, tuple[Seen, ...], Mapping[str, Any]], bool]  # by the contract's condition
+    approvable: Callable[[tuple[Seen, ...]], Approvable | None]  # None where the evidence does not tell
     propose: Callable[[PlannerView], PlannerDecision]
     message: Callable[[str, str, Language, Mapping[str, str], tuple[Seen, ...]], str]
     owners: Mapping[str, str]  # who answers for a case in each state

@@ -11,6 +11,7 @@ from host.domain.control import Execution
 from host.domain.principals import Principal
 from host.domain.state import State
 from host.domain.workflow import Workflow
+from host.engine.approval import void
 from host.engine.parts import Parts
 from shared_contracts.contract import Tool, offerable
 from shared_contracts.digest import NotCanonicalError, action_fingerprint, canonical_json
@@ -75,8 +76,14 @@ def _facts(parts: Parts, workflow: Workflow, state: State, proposed: Proposed, a
         repeated=_repeats(state, proposed) >= workflow.limits.repeats,
         needs_approval=tool is not None
         and workflow.needs_approval(tool.approval_required_when, state.evidence.seen(), state.task.case),
-        approved=False,
+        approved=tool is not None and _approved(parts, state, tool, proposed),
     )
+
+
+def _approved(parts: Parts, state: State, tool: Tool, proposed: Proposed) -> bool:
+    """Only a call that was stored while a person looked at it can have been approved."""
+    call = state.proposal
+    return call is not None and proposed.step == call.step and void(parts, state, tool, call) is None
 
 
 def _calls_left(workflow: Workflow, state: State, tool: str) -> bool:

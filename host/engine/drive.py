@@ -23,11 +23,12 @@ from host.engine.parts import Kind, Parts, new_jti
 from host.engine.propose import ask_planner, redispatch
 from host.engine.reconcile import looked_up
 from host.engine.send import send
-from host.engine.settle import CUT_OFF, EXPIRED, answered, in_doubt, rejected, review
+from host.engine.settle import CUT_OFF, EXPIRED, answered, approval_expired, in_doubt, rejected, review
 from host.engine.verify import read_arguments, verified
 from host.engine.wait import UNITS_BUSY_SECONDS, Wait, halted
 from host.store import ledger
 from host.store.errors import (
+    ApprovalOverError,
     OutOfTimeError,
     ReadsStoppedError,
     StaleWorkflowError,
@@ -113,7 +114,7 @@ class _Driver:
         """Write the step; where a stop, the clock or another's doubt forbids its call, write what is true without."""
         try:
             await self._write(step, wait)
-        except (StoppedError, OutOfTimeError, UnitsBusyError, UnsettledElsewhereError) as error:
+        except (StoppedError, OutOfTimeError, ApprovalOverError, UnitsBusyError, UnsettledElsewhereError) as error:
             instead = step.instead
             if instead is None:
                 raise
@@ -123,6 +124,8 @@ class _Driver:
                     wait = halted(reads=isinstance(error, ReadsStoppedError))
                 case OutOfTimeError():
                     review(instead, "limit", "limit")
+                case ApprovalOverError():
+                    approval_expired(instead)
                 case UnitsBusyError():
                     wait = Wait("units_busy", UNITS_BUSY_SECONDS)
                 case UnsettledElsewhereError():

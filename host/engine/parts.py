@@ -38,6 +38,8 @@ class Request:
     requested_at: datetime
     timeout_seconds: float
     correlation: Mapping[str, str]
+    approval: str | None  # the signed event, and the version that it is for
+    approved_version: int | None
 
 
 class Tools(Protocol):

@@ -18,16 +18,17 @@ from host.domain.reasons import FROM_PLANNER, HANDOVER
 from host.domain.state import CallRecord
 from host.domain.step import Step, review_end
 from host.domain.workflow import Version, told, unmet
+from host.engine.approval import action_of, void
 from host.engine.decide import Proposed, authorise, offered, turns_left
 from host.engine.parts import Parts, new_jti
-from host.engine.settle import OUTDATED
-from host.engine.wait import Wait, halted
+from host.engine.settle import OUTDATED, approval_expired, ask_again
+from host.engine.wait import APPROVAL, Wait, halted
 from host.engine.wellformed import fault_of, fault_of_arguments
 from host.planner.context import definition, taken, view
+from shared_contracts.approval import Void
 from shared_contracts.contract import Tool
 
 log = structlog.get_logger()
-APPROVAL_SECONDS = 24 * 3600.0
 _NO_DECISION = PlannerFault("not_a_decision", "Answer with one tool call, a final answer or a hand-over.")
 _FAILED = PlannerFault("planner_failed", "The planner broke down; nothing was proposed.")
 _NOT_DONE = PlannerFault("unbacked_completion_claim", "The task is not done; propose the next call.")
@@ -122,17 +123,26 @@ def _take(parts: Parts, step: Step, tool: Tool, proposal: ToolCall, judged: tupl
         case Verdict.REQUIRE_APPROVAL if _versions_moved(parts, step):
             return _review(step, "undecidable", "version_changed")
         case Verdict.REQUIRE_APPROVAL:
-            step.accepted_proposal()
-            step.open_call(proposal, tool, Execution.WAITING_FOR_APPROVAL)
-            step.business("approval_required", PROPOSED, decision.reason)
-            return Wait("approval", APPROVAL_SECONDS)
+            return _ask_approval(step, tool, proposal, decision.reason)
         case Verdict.ALLOW | Verdict.HALT:
             step.accepted_proposal()
             step.open_call(proposal, tool, Execution.REQUESTED)
             step.go(PROPOSED)
             if decision.verdict is Verdict.HALT:
                 return halted(reads=decision.reason == "reads_stopped")
-            return dispatch(step, tool, number)
+            return dispatch(step, tool, number, None)
+
+
+def _ask_approval(step: Step, tool: Tool, proposal: ToolCall, reason: str) -> Wait | None:
+    """Store the call as it was proposed; what runs, if somebody says yes, is this one."""
+    step.accepted_proposal()
+    call = step.open_call(proposal, tool, Execution.WAITING_FOR_APPROVAL)
+    action = action_of(step.workflow, step.state, tool, call)
+    step.business("approval_required", PROPOSED, reason)
+    if action is None:
+        return _review(step, "undecidable", "evidence_insufficient")
+    step.ask_approval(action)
+    return APPROVAL
 
 
 def _versions_moved(parts: Parts, step: Step) -> bool:
@@ -143,13 +153,13 @@ def _versions_moved(parts: Parts, step: Step) -> bool:
     return row is not None and unmet(row, known, evidence.versions) != ()
 
 
-def dispatch(step: Step, tool: Tool, decision_n: int) -> None:
+def dispatch(step: Step, tool: Tool, decision_n: int, approved_version: int | None) -> None:
     """Move an allowed call to running; the commit that follows writes the intent before anything leaves."""
     if tool.writes and step.state.effect_of(tool.name) is not None:
         return _review(step, "unknown_effect", "unverified_effect")  # it exists: a person looks, nothing is sent
     step.instead = step.fork()
     step.go(AUTHORIZED)
-    return step.dispatch(tool, new_jti(), decision_n)
+    return step.dispatch(tool, new_jti(), decision_n, approved_version)
 
 
 def redispatch(parts: Parts, step: Step, active_ms: float) -> Wait | None:
@@ -166,11 +176,25 @@ def redispatch(parts: Parts, step: Step, active_ms: float) -> Wait | None:
     number = step.decided(facts, decision)
     match decision.verdict:
         case Verdict.ALLOW:
-            return dispatch(step, tool, number)
+            asked = step.state.evidence.asked
+            return dispatch(step, tool, number, asked.version if facts.needs_approval and asked is not None else None)
         case Verdict.HALT:
             return halted(reads=decision.reason == "reads_stopped")
-        case Verdict.REQUIRE_APPROVAL | Verdict.DENY:
+        case Verdict.REQUIRE_APPROVAL:
+            return _unapproved(parts, step, tool, call)
+        case Verdict.DENY:
             return _denied(step, decision.reason)
+
+
+def _unapproved(parts: Parts, step: Step, tool: Tool, call: CallRecord) -> Wait | None:
+    """An approval that has run out ends the case; one that is worth nothing is asked for again."""
+    why = void(parts, step.state, tool, call)
+    if why is Void.EXPIRED and step.workflow.transition(step.state.task.state, "approval_expired", Actor.ENGINE):
+        return approval_expired(step)
+    asked = step.state.evidence.asked
+    if asked is None or not step.workflow.transition(step.state.task.state, "approval_void", Actor.ENGINE):
+        return _denied(step, "approval_required")
+    return ask_again(step, asked.action)
 
 
 def _outdated(call: CallRecord, tool: Tool) -> bool:

@@ -21,7 +21,8 @@ async def send(parts: Parts, state: State, tool: Tool, arguments: Mapping[str, A
     under_way = None if call is None else call.under_way()
     if call is None or under_way is None:
         raise AssertionError("no request may leave before its attempt is committed")
-    effect = state.effect_in_hand()
+    effect, asked = state.effect_in_hand(), state.evidence.asked
+    approved = asked is not None and tool.writes and asked.action.tool == tool.name
     request = Request(
         tool=tool,
         arguments=arguments,
@@ -40,5 +41,7 @@ async def send(parts: Parts, state: State, tool: Tool, arguments: Mapping[str, A
             "dev.kessai/step_id": f"{task.workflow_id}.{call.step}",
             "dev.kessai/purpose": under_way.purpose,
         },
+        approval=asked.event if asked is not None and approved else None,
+        approved_version=asked.version if asked is not None and approved else None,
     )
     return await parts.tools.call(request)

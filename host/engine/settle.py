@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from host.domain.control import ANSWERED, NEXT_ATTEMPT, OBSERVED, Actor, Control, Execution
+from pydantic import ValidationError
+
+from host.domain.control import ANSWERED, NEXT_ATTEMPT, OBSERVED, WAITED, Actor, Control, Execution
 from host.domain.limits import BACKOFF_CAP_SECONDS, BACKOFF_JITTER_SECONDS, backoff_seconds
 from host.domain.outcome import CallError
 from host.domain.state import NOT_COUNTED
 from host.domain.step import Step, review_end
 from host.domain.workflow import Seen, Transition, Version, unmet
 from host.engine.parts import Parts, new_jti
-from host.engine.wait import Wait
+from host.engine.wait import APPROVAL, Wait
+from shared_contracts.approval import Action
+from shared_contracts.base import dump, parse
 from shared_contracts.contract import Ambiguous, Tool
 from shared_contracts.errors import ERRORS, Category
 
@@ -150,6 +154,11 @@ def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_al
         return retry(parts, step, tool, error, retry_allowed=retry_allowed)
     if error.category is Category.AUTHORIZATION and error.code.startswith("token_for_other"):
         step.alert(error.code, {"tool": tool.name})
+    action = _changed(step, error)
+    if action is not None:
+        step.close_effect("rejected")
+        step.go(NEXT_ATTEMPT, error.code)
+        return ask_again(step, action)
     if tool.writes:
         _refused_write(step, error)
         return None
@@ -161,6 +170,31 @@ def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_al
     else:
         review(step, *_review_of(error))
     return None
+
+
+def approval_expired(step: Step) -> None:
+    """Nobody acted in time: the case ends, and nothing may come of it ever after."""
+    step.settle_call(Execution.FAILED, error=EXPIRED)
+    step.end("approval_expired", "approval_expired", Control.STOPPED)
+
+
+def ask_again(step: Step, action: Action) -> Wait:
+    """Void an approval: the same call waits for another one, about the action as it is now."""
+    step.settle_call(Execution.WAITING_FOR_APPROVAL)
+    step.business("approval_void", WAITED, "approval_void")
+    step.ask_approval(action)
+    return APPROVAL
+
+
+def _changed(step: Step, error: CallError) -> Action | None:
+    """Read what the tool server says the approved action would be today; it has executed nothing."""
+    asked, now = step.state.evidence.asked, error.details.get("action")
+    if error.code != "approval_refused" or asked is None or not isinstance(now, Mapping):
+        return None
+    try:
+        return parse(Action, {**dump(asked.action), **now})
+    except ValidationError:
+        return None
 
 
 def _transient(tool: Tool, error: CallError) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shared_contracts.approval import LIFETIME
+
 UNITS_BUSY_SECONDS = 1.0  # another workflow at work on the same units knows within a call or two
 STOP_RECHECK_SECONDS = 5.0  # a resumed system goes on within this, without anybody having to wake each case
 
@@ -14,6 +16,9 @@ class Wait:
 
     reason: str
     after_seconds: float | None
+
+
+APPROVAL = Wait("approval", LIFETIME.total_seconds())  # nobody there: it ends by itself
 
 
 def halted(*, reads: bool) -> Wait:

@@ -39,6 +39,10 @@ class OutOfTimeError(StoreError):
     """The workflow's time at work is used up, by the database's clock."""
 
 
+class ApprovalOverError(StoreError):
+    """The approval that the call rests on has run out, or nothing is asked any more."""
+
+
 class UnitsBusyError(StoreError):
     """Another workflow is at work on the same units; what it did will be known in a moment."""
 
@@ -53,6 +57,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS003": OutOfTimeError,
     "KS004": ReadsStoppedError,
     "KS005": UnitsBusyError,
+    "KS006": ApprovalOverError,
     "KS010": InvariantError,
     "KS011": InvariantError,
     "KS012": InvariantError,
@@ -62,6 +67,9 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS016": InvariantError,
     "KS017": InvariantError,
     "KS018": StaleWorkflowError,
+    "KS019": ApprovalOverError,
+    "KS020": InvariantError,
+    "KS021": InvariantError,
     "23503": InvariantError,
     "23505": InvariantError,
     "23514": InvariantError,

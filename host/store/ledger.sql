@@ -6,6 +6,12 @@ SELECT to_jsonb(w) - 'body_sha256' AS workflow,
        coalesce((SELECT jsonb_agg(to_jsonb(e) ORDER BY e.step, e.attempt) FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects,
        coalesce((SELECT jsonb_agg(jsonb_build_object('code', r.code, 'message', r.message) ORDER BY r.n)
                    FROM refusal r WHERE r.workflow_id = w.workflow_id), '[]') AS refusals,
+       (SELECT jsonb_build_object('version', r.version, 'action', r.action, 'action_digest', r.action_digest,
+                   'requested_at', r.requested_at, 'expires_at', r.expires_at, 'event', a.event, 'kid', a.kid,
+                   'approver', a.approver, 'decision', a.decision,
+                   'x', (SELECT k.x FROM approver_key k WHERE k.kid = a.kid AND k.revoked_at IS NULL), 'read_at', clock_now())
+          FROM approval_request r LEFT JOIN approval a USING (workflow_id, version)
+         WHERE r.workflow_id = w.workflow_id ORDER BY r.version DESC LIMIT 1) AS approval,
        (SELECT count(*) FROM decision d WHERE d.workflow_id = w.workflow_id) AS decisions,
        coalesce((SELECT c.cost_micros FROM planner_cost c
                   WHERE c.day = (clock_now() AT TIME ZONE 'UTC')::date), 0) AS cost_today,

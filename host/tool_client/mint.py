@@ -87,6 +87,8 @@ class Minter:
             attempt=request.attempt,
             requested_at=request.requested_at,
             purpose=_PURPOSES.get(request.correlation.get("dev.kessai/purpose", "")),
+            approval=request.approval,
+            approved_version=request.approved_version,
         )
         task, scope = str(request.workflow_id), tool.scope.value
         return self._mint(Use.CALL, request.jti, task, request.tenant_id, request.subject, scope, (details,))

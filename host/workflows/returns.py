@@ -18,7 +18,7 @@ from pydantic import Field
 from host.domain.control import NEXT_ATTEMPT, OBSERVED, PROPOSED, REOPENED, WAITED, Actor, Control, Edge
 from host.domain.limits import Limits
 from host.domain.proposals import NeedsHuman, PlannerDecision, PlannerView, ToolCall
-from host.domain.workflow import RESUME, Finding, Seen, Transition, Version, Workflow
+from host.domain.workflow import RESUME, Approvable, Finding, Seen, Transition, Version, Workflow
 from host.workflows.returns_messages import message
 from shared_contracts.base import Contract, Identifier, Moment, Prose, parse
 from shared_contracts.digest import digest
@@ -221,6 +221,15 @@ def needs_approval(condition: str, seen: tuple[Seen, ...], case: Mapping[str, An
     return answer is None or _ruling(case, parse(PolicyFacts, answer)).outcome is not RulingOutcome.ELIGIBLE
 
 
+def approvable(seen: tuple[Seen, ...]) -> Approvable | None:
+    """Say what an approval of the return is about: the money, where it goes, and by which order and rules."""
+    order, answer = _result(seen, "get_order"), _result(seen, "check_return_policy")
+    if order is None or answer is None:
+        return None
+    known = parse(PolicyFacts, answer)
+    return Approvable(known.facts.refund, str(order["destination_ref"]), known.order_version, known.rule_version)
+
+
 def propose(view: PlannerView) -> PlannerDecision:
     """Propose what the state asks for: the deterministic driver of this business, no model."""
     case = view.case
@@ -274,6 +283,7 @@ RETURNS = Workflow(
     bindings=bindings,
     interpret=interpret,
     needs_approval=needs_approval,
+    approvable=approvable,
     propose=propose,
     message=message,
     owners=OWNERS,

@@ -41,7 +41,7 @@ def state(
     return from_row(
         {
             "workflow": row, "calls": list(calls), "attempts": list(attempts), "effects": list(effects),
-            "refusals": list(refusals), "decisions": 0, "cost_today": 0, "updates_stopped": False,
+            "refusals": list(refusals), "decisions": 0, "cost_today": 0, "approval": None, "updates_stopped": False,
             "reads_stopped": False, "leased": False, "asleep": False,
         }
     )  # fmt: skip

@@ -33,6 +33,11 @@ BEGIN
          WHERE (m.event <> 'due' AND m.actor = 'timer' AND pm.event = 'transient' AND NOT EXISTS (
                    SELECT FROM legal_transition x WHERE x.kind = m.kind AND x.release = m.release
                       AND x.event = m.event AND x.actor = m.actor AND x.business_from = pm.business_from))
+            -- an approver's move is one that a recorded decision makes, about the very version that waited
+            OR (m.actor = 'approver' AND NOT EXISTS (
+                   SELECT FROM approval d WHERE d.workflow_id = a.workflow_id
+                      AND d.version = (SELECT w.version - 1 FROM workflow w WHERE w.workflow_id = a.workflow_id)
+                      AND d.decision = CASE m.event WHEN 'approved' THEN 'approve' ELSE 'deny' END))
             -- no clock, approver or operator moves a row whose effect has no outcome
             OR (m.actor <> 'engine' AND EXISTS (
                    SELECT FROM effect e WHERE e.workflow_id = a.workflow_id AND e.outcome IS NULL));

@@ -118,6 +118,15 @@ BEGIN
                verified boolean)
          WHERE e.workflow_id = s.workflow_id AND e.step = s.step AND e.attempt = s.attempt;
     END IF;
+    IF p ? 'approvals' THEN  -- a person's decision, before the move that it makes
+        INSERT INTO approval (event_id, workflow_id, version, approver, kid, decision, reason, event, decided_at, recorded_at,
+                              approval_seconds)
+        SELECT s.event_id, s.workflow_id, s.version, s.approver, s.kid, s.decision, s.reason, s.event, s.decided_at, v_at,
+               s.approval_seconds
+          FROM jsonb_to_recordset(p -> 'approvals') AS s(
+               workflow_id uuid, event_id text, version integer, approver text, kid text, decision text, reason text,
+               event text, decided_at timestamptz, approval_seconds float8);
+    END IF;
     IF p ? 'checkpoints' THEN
         INSERT INTO checkpoint (workflow_id, seq, move_id, reason, evidence, at)
         SELECT s.workflow_id, s.seq, s.move_id, s.reason, s.evidence, v_at
@@ -173,10 +182,25 @@ BEGIN
             RAISE EXCEPTION 'no request begins where no tool runs' USING ERRCODE = 'KS017';
         END IF;
     END IF;
+    IF p ? 'approval_requests' THEN
+        INSERT INTO approval_request (workflow_id, version, action, action_digest, requested_at, expires_at)
+        SELECT s.workflow_id, (SELECT w.version FROM workflow w WHERE w.workflow_id = s.workflow_id), s.action,
+               s.action_digest, v_at, v_at + make_interval(secs => s.lifetime_seconds)
+          FROM jsonb_to_recordset(p -> 'approval_requests') AS s(
+               workflow_id uuid, action jsonb, action_digest text, lifetime_seconds float8);
+    END IF;
     IF p ? 'contests' THEN
         PERFORM refuse_contested(p -> 'contests');
     END IF;
     IF p ? 'effects_opened' THEN
+        -- what a person has to approve is sent only while an approval of it stands
+        IF EXISTS (SELECT FROM jsonb_to_recordset(p -> 'effects_opened') AS s(workflow_id uuid, approved_version integer)
+                    WHERE s.approved_version IS NOT NULL AND NOT EXISTS (
+                          SELECT FROM approval a JOIN approval_request r USING (workflow_id, version)
+                           WHERE a.workflow_id = s.workflow_id AND a.version = s.approved_version
+                             AND a.decision = 'approve' AND r.expires_at > v_at)) THEN
+            RAISE EXCEPTION 'the approval has run out' USING ERRCODE = 'KS006';
+        END IF;
         INSERT INTO effect (workflow_id, step, attempt, name, tenant_id, idempotency_key, arguments_sha256, units,
                             decision_n, opened_at)
         SELECT s.workflow_id, s.step, s.attempt, s.name,

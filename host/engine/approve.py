@@ -1,0 +1,108 @@
+"""Take a person's signed decision: verify it, write it down, and move the case by it, in one commit.
+
+Of two decisions one counts; the other is told whose. Nothing here decides for anybody, and no time that passes does.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from host.domain.control import REFUSED, WAITED, Actor, Control, Execution
+from host.domain.state import State
+from host.domain.step import Step
+from host.engine.approval import request_of
+from host.engine.drive import UnknownWorkflowError, load
+from host.engine.parts import Parts
+from host.engine.settle import internal
+from host.engine.wake import Wake
+from host.store import approvals, ledger
+from host.store.errors import ApprovalOverError, StaleWorkflowError
+from shared_contracts.approval import ApprovalEvent, Name, Void, VoidError, held_against, key_id, opened, public_key
+from shared_contracts.errors import Category
+
+DENIED = internal("approval_denied", Category.AUTHORIZATION, "an approver said no")
+
+
+class ApprovalRefusedError(Exception):
+    """The decision does not count; the message says why and what would be possible. Nothing was changed."""
+
+
+async def take_decision(parts: Parts, wake: Wake, text: str, looked_seconds: float) -> ApprovalEvent:
+    """Record a signed decision and wake the case; raises ApprovalRefusedError."""
+    async with parts.pool.connection() as connection:
+        keys = {key.kid: key for key in await approvals.keys(connection)}
+
+    def key_of(kid: str) -> tuple[Name, Ed25519PublicKey] | None:
+        return (keys[kid].name, public_key(keys[kid].x)) if kid in keys else None
+
+    try:
+        event = opened(text, key_of)
+        state = await load(parts, UUID(event.workflow_id))
+    except VoidError as error:
+        raise ApprovalRefusedError(_VOID[error.why]) from error
+    except (ValueError, UnknownWorkflowError) as error:
+        raise ApprovalRefusedError(_VOID[Void.OTHER_WORKFLOW]) from error
+    step = _decided(parts, state, event)
+    step.record_decision(event, key_id(text), text, looked_seconds)
+    try:
+        async with parts.pool.connection() as connection, connection.transaction():
+            await ledger.commit_steps(connection, step.rows("approvals", 1.0, ("approved", 0.0)))
+            await wake(connection, state.task.workflow_id)
+    except StaleWorkflowError as error:
+        raise ApprovalRefusedError(_not_waiting(await load(parts, state.task.workflow_id))) from error
+    except ApprovalOverError as error:
+        raise ApprovalRefusedError(_VOID[Void.EXPIRED]) from error
+    return event
+
+
+def _decided(parts: Parts, state: State, event: ApprovalEvent) -> Step:
+    """Put the move together that the decision makes; raises ApprovalRefusedError."""
+    kind = parts.kinds[state.task.kind, state.task.release]
+    request, asked = request_of(state), state.evidence.asked
+    if state.task.state != kind.workflow.approval_state or request is None or asked is None:
+        raise ApprovalRefusedError(_not_waiting(state))
+    held = event if event.decision == "approve" else event.model_copy(update={"decision": "approve"})
+    why = held_against(held, request, parts.authorization.approvers, asked.read_at)
+    if why is not None:
+        raise ApprovalRefusedError(_VOID[why])
+    step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=0)
+    if event.decision == "approve":
+        step.settle_call(Execution.REQUESTED)
+        step.business("approved", WAITED, "approved", Actor.APPROVER)
+    else:
+        step.settle_call(Execution.FAILED, error=DENIED)
+        step.go(REFUSED, "approval_denied")
+        step.end("denied", "approval_denied", Control.COMPLETED, actor=Actor.APPROVER)
+    return step
+
+
+def _not_waiting(state: State) -> str:
+    """Say what the case is doing instead, and who was first."""
+    asked = state.evidence.asked
+    decided = "" if asked is None or asked.decided is None else f"; {asked.decided[0]} decided: {asked.decided[1]}"
+    return f"the case waits for nobody's decision, it is in {state.task.state}{decided}; see `kessai show`"
+
+
+_VOID: dict[Void, str] = {
+    Void.MALFORMED: "this is no decision as `kessai approve` writes it",
+    Void.UNKNOWN_KEY: "nobody's key signed this; `kessai approver add` makes one and trusts it",
+    Void.BAD_SIGNATURE: "the signature does not hold: the decision was changed, or another key signed it",
+    Void.OTHER_KEY: "the key belongs to another approver",
+    Void.OTHER_TENANT: "the decision is about another tenant's case",
+    Void.OTHER_WORKFLOW: "the decision is about another case",
+    Void.OTHER_VERSION: "the decision is about an earlier request; look at the case again",
+    Void.OTHER_REQUESTER: "the decision names another requester",
+    Void.OTHER_TOOL: "the decision is about another tool",
+    Void.OTHER_RESOURCE: "the decision is about another order",
+    Void.OTHER_ACTION: "what would be done is not what was decided on; look at the case again",
+    Void.DENIED: "the decision is a denial",
+    Void.OWN_REQUEST: "nobody decides on what they asked for themselves",
+    Void.NO_APPROVER: "this person is no approver of the tenant in the authorization set",
+    Void.OVER_LIMIT: "the amount is above this approver's limit",
+    Void.OUT_OF_TURN: "a substitute decides only once the request is as old as the rules say",
+    Void.FROM_THE_FUTURE: "the decision's time lies ahead, or before the request; check the clock",
+    Void.EXPIRED: "its time is up, and nothing was decided; `kessai reapply` makes a new case of it",
+    Void.USED: "the decision was used before",
+}

@@ -1,0 +1,39 @@
+"""Approvers' keys and their decisions. Each function takes a connection first and never commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from host.store.queries import load_queries
+from shared_contracts.approval import TrustedApprover
+
+_SQL = load_queries(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproverKey:
+    """A key that counts: `x` is its public half."""
+
+    kid: str
+    name: str
+    x: str
+
+
+async def keys(connection: AsyncConnection[Any]) -> list[ApproverKey]:
+    """List the keys that are not revoked."""
+    cursor = connection.cursor(row_factory=class_row(ApproverKey))
+    await cursor.execute(_SQL["keys"])
+    return await cursor.fetchall()
+
+
+async def trust(connection: AsyncConnection[Any], trusted: TrustedApprover, by: str) -> bool:
+    """Let a key count from now on; False where it does already."""
+    key = trusted.key
+    parameters = {"kid": key.kid, "name": trusted.approver.name, "x": key.x, "by": by}
+    cursor = await connection.execute(_SQL["trust"], parameters)
+    row = await cursor.fetchone()
+    return row is not None and row[0] is True
