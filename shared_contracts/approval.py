@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -140,6 +141,13 @@ class Request(Contract):
     resource: Identifier
     action_digest: Digest
     amount: Money
+
+
+def jwk_of(key: Ed25519PublicKey) -> PublicKey:
+    """Write a public key with its thumbprint, which is the key's id."""
+    x = _encoded(key.public_bytes_raw())
+    thumbprint = hashlib.sha256(canonical_json({"crv": "Ed25519", "kty": "OKP", "x": x})).digest()
+    return PublicKey(kty="OKP", crv="Ed25519", x=x, kid=_encoded(thumbprint))
 
 
 def public_key(x: str) -> Ed25519PublicKey:

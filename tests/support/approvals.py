@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,13 +11,12 @@ from host.domain.state import State
 from host.engine.approve import take_decision
 from host.engine.drive import load
 from host.engine.parts import Parts
-from shared_contracts.approval import LIFETIME, ApprovalEvent, Approver, sign
-from shared_contracts.approver_key import public_jwk
+from shared_contracts.approval import LIFETIME, ApprovalEvent, Approver, jwk_of, sign
 from shared_contracts.base import Money
 from tests.support.engine import no_wake, owners
 
 KEYS = {name: Ed25519PrivateKey.generate() for name in ("tanaka", "suzuki", "stranger", "returns-desk@acme-jp")}
-KIDS = {name: public_jwk(key.public_key()).kid for name, key in KEYS.items()}
+KIDS = {name: jwk_of(key.public_key()).kid for name, key in KEYS.items()}
 
 
 def approver(name: str, limit: int, *substitutes: str, after: int = 3600) -> Approver:
@@ -35,11 +33,11 @@ def trust(parts: Parts, *names: str) -> None:
     """Let these approvers' keys count."""
     with owners(parts) as sql:
         for name in names:
-            x = public_jwk(KEYS[name].public_key()).x
+            x = jwk_of(KEYS[name].public_key()).x
             sql.execute("SELECT trust_approver(%s, %s, %s, 'test')", (KIDS[name], name, x))
 
 
-def decision(state: State, by: str = "tanaka", **differs: Any) -> ApprovalEvent:
+def decision(state: State, by: str = "tanaka", /, **differs: Any) -> ApprovalEvent:
     """What an approver who looks at the waiting case right now would sign."""
     asked = state.evidence.asked
     assert asked is not None
@@ -53,10 +51,7 @@ def decision(state: State, by: str = "tanaka", **differs: Any) -> ApprovalEvent:
     return ApprovalEvent(**(plain | differs))
 
 
-async def decide(parts: Parts, workflow_id: UUID, by: str = "tanaka", **differs: Any) -> ApprovalEvent:
+async def decide(parts: Parts, workflow_id: UUID, by: str = "tanaka", /, **differs: Any) -> ApprovalEvent:
     """Sign and hand in a decision on a waiting case."""
     event = decision(await load(parts, workflow_id), by, **differs)
     return await take_decision(parts, no_wake, sign(event, KEYS[by], KIDS[by]), 12.5)
-
-
-LATE = timedelta(seconds=1)

@@ -25,6 +25,7 @@ from host.planner.conformance import ConformancePlanner
 from host.store import ledger
 from host.store.migrate import migrate
 from host.workflows.returns import RETURNS
+from shared_contracts.approval import Approver
 from shared_contracts.contract import Scope
 from shared_contracts.tools import TOOLS
 from tests.support.cluster import create_database, database_name, dsn_of
@@ -53,7 +54,8 @@ _free: list[str] = []
 _CLOCK = sql.SQL("CREATE OR REPLACE FUNCTION clock_now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT {} $$")
 _FILLED = (
     "workflow", "checkpoint", "decision", "call", "attempt", "effect", "refusal", "audit", "outbox", "external_task",
-    "planner_cost", "procrastinate_jobs", "procrastinate_events", "procrastinate_workers", "stop",
+    "planner_cost", "approver_key", "approval_request", "approval", "procrastinate_jobs", "procrastinate_events",
+    "procrastinate_workers", "stop",
 )  # fmt: skip
 
 
@@ -117,13 +119,20 @@ async def no_wake(connection: AsyncConnection[Any], workflow_id: UUID) -> None:
 
 @asynccontextmanager
 async def engine(
-    tools: Tools, planner: Planner | None = None, *, lease_seconds: float = 15, principal: Principal = DESK
+    tools: Tools,
+    planner: Planner | None = None,
+    *,
+    lease_seconds: float = 15,
+    principal: Principal = DESK,
+    approvers: tuple[Approver, ...] = (),
 ) -> AsyncIterator[Parts]:
     """Give an engine on a database of its own, which the next test gets emptied."""
     dsn = _free.pop() if _free else host_database()
     try:
         async with AsyncConnectionPool(dsn, min_size=1, max_size=8, open=False, kwargs={"autocommit": True}) as pool:
-            yield await parts(pool, tools, planner, lease_seconds=lease_seconds, principal=principal)
+            yield await parts(
+                pool, tools, planner, lease_seconds=lease_seconds, principal=principal, approvers=approvers
+            )
     finally:
         _empty(database_name(dsn))
         _free.append(dsn)
@@ -137,6 +146,7 @@ async def parts(
     lease_seconds: float = 15,
     principal: Principal = DESK,
     owner: str = "test-driver",
+    approvers: tuple[Approver, ...] = (),
 ) -> Parts:
     """Put an engine together over a pool."""
     async with pool.connection() as connection:
@@ -147,7 +157,7 @@ async def parts(
         planner=ConformancePlanner(KINDS) if planner is None else planner,
         kinds={(RETURNS.kind, RETURNS.release): Kind(RETURNS, moves)},
         registry=TOOLS,
-        authorization=AuthorizationSet(version="authz-v7", principals=(principal,), approvers=()),
+        authorization=AuthorizationSet(version="authz-v7", principals=(principal,), approvers=approvers),
         owner=owner,
         lease_seconds=lease_seconds,
     )

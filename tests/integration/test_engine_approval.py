@@ -1,0 +1,277 @@
+"""A person's yes lets exactly what was asked run, once, for a day; whatever else is handed in changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from host.engine.approve import ApprovalRefusedError, take_decision
+from host.engine.drive import drive, load
+from host.engine.parts import Parts
+from shared_contracts.approval import sign
+from tests.support.approvals import APPROVERS, KEYS, KIDS, decide, decision, trust
+from tests.support.engine import advance_clock, asynchronous, engine, no_wake, owners, rows, take
+from tests.support.fake_tools import FakeTools, rejected
+from tests.support.raw_sql import refused
+from tests.support.scripted_planner import ScriptedPlanner
+
+HIGH = 80_000
+COUNTS = """
+SELECT (SELECT count(*) FROM checkpoint), (SELECT count(*) FROM approval), (SELECT count(*) FROM audit),
+       (SELECT version FROM workflow), (SELECT state FROM workflow)
+"""
+
+
+def high_value(tools: FakeTools | None = None, **more: Any) -> Any:
+    return engine(FakeTools(refund=HIGH) if tools is None else tools, approvers=APPROVERS, **more)
+
+
+async def waiting(parts: Parts) -> Any:
+    workflow_id = await take(parts)
+    state = await drive(parts, workflow_id)
+    assert state.task.state == "WAITING_APPROVAL"
+    trust(parts, *KEYS)
+    return workflow_id
+
+
+@asynchronous
+async def test_what_was_approved_runs_as_it_was_stored_and_the_planner_is_not_asked_for_it():
+    tools, planner = FakeTools(refund=HIGH), ScriptedPlanner()
+    async with high_value(tools, planner=planner) as parts:
+        workflow_id = await waiting(parts)
+        asked = len(planner.views)
+        event = await decide(parts, workflow_id)
+        other = replace(parts, owner="another process, another day")
+        advance_clock(parts, 12 * 3600)
+        state = await drive(other, workflow_id)
+        stored = await rows(parts, "SELECT approver, decision, approval_seconds FROM approval")
+    assert state.task.state == "COMPLETED"
+    assert len(planner.views) == asked + 1  # for the notice
+    (created,) = (request for request in tools.requests if request.tool.name == "create_return")
+    assert (created.approved_version, created.subject) == (event.version, "returns-desk@acme-jp")
+    assert created.approval is not None
+    assert stored == [("tanaka", "approve", 12.5)]
+    assert all(r.approval is None for r in tools.requests if r.tool.name != "create_return")
+
+
+@asynchronous
+async def test_a_denial_ends_the_case_and_nothing_is_made():
+    tools = FakeTools(refund=HIGH)
+    async with high_value(tools) as parts:
+        workflow_id = await waiting(parts)
+        await decide(parts, workflow_id, decision="deny", reason="not this one")
+        state = await drive(parts, workflow_id)
+    assert (state.task.state, state.task.reason) == ("REJECTED", "approval_denied")
+    assert tools.executed == []
+
+
+async def unchanged(parts: Parts, act: Any) -> str:
+    """Do what has to be refused; gives the refusal's words."""
+    before = await rows(parts, COUNTS)
+    with pytest.raises(ApprovalRefusedError) as caught:
+        await act
+    assert await rows(parts, COUNTS) == before
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("differs", "said"),
+    [
+        ({"version": 3}, "earlier request"),
+        ({"subject": "somebody@acme-jp"}, "another requester"),
+        ({"tool": "cancel_return"}, "another tool"),
+        ({"resource": "A-2"}, "another order"),
+        ({"action_digest": "0" * 64}, "not what was decided on"),
+        ({"tenant_id": "hoshi-jp"}, "another tenant"),
+        ({"workflow_id": "01a22a26-ad61-7322-b841-fd9bf1196608"}, "another case"),
+        ({"workflow_id": "w-1"}, "another case"),
+    ],
+)
+def test_a_decision_about_anything_else_changes_nothing(differs, said):
+    @asynchronous
+    async def run() -> None:
+        async with high_value() as parts:
+            workflow_id = await waiting(parts)
+            assert said in await unchanged(parts, decide(parts, workflow_id, **differs))
+
+    run()
+
+
+@pytest.mark.parametrize(
+    ("by", "differs", "said"),
+    [
+        ("stranger", {}, "no approver"),
+        ("returns-desk@acme-jp", {}, "asked for themselves"),
+        ("suzuki", {}, "substitute"),
+        ("tanaka", {"approver": "suzuki"}, "another approver"),
+    ],
+)
+def test_a_decision_by_somebody_who_may_not_changes_nothing(by, differs, said):
+    @asynchronous
+    async def run() -> None:
+        async with high_value() as parts:
+            workflow_id = await waiting(parts)
+            assert said in await unchanged(parts, decide(parts, workflow_id, by, **differs))
+
+    run()
+
+
+@asynchronous
+async def test_a_decision_beyond_the_approvers_limit_is_left_to_whom_it_belongs():
+    async with high_value(FakeTools(refund=600_000)) as parts:
+        workflow_id = await waiting(parts)
+        assert "limit" in await unchanged(parts, decide(parts, workflow_id, "tanaka"))
+        await decide(parts, workflow_id, "suzuki")
+        assert (await drive(parts, workflow_id)).task.state == "COMPLETED"
+
+
+@asynchronous
+async def test_a_substitute_decides_once_the_request_is_old_enough():
+    async with high_value() as parts:
+        workflow_id = await waiting(parts)
+        advance_clock(parts, 3601)
+        await decide(parts, workflow_id, "suzuki")
+        assert (await drive(parts, workflow_id)).task.state == "COMPLETED"
+
+
+@asynchronous
+async def test_a_forged_or_revoked_signature_changes_nothing():
+    async with high_value() as parts:
+        workflow_id = await waiting(parts)
+        event = decision(await load(parts, workflow_id))
+        for text, said in (
+            (sign(event, KEYS["suzuki"], KIDS["tanaka"]), "signature does not hold"),
+            (sign(event, KEYS["tanaka"], "k-nobody"), "nobody's key"),
+            ("approved", "no decision"),
+        ):
+            assert said in await unchanged(parts, take_decision(parts, no_wake, text, 1.0))
+        with owners(parts) as sql:
+            sql.execute("UPDATE approver_key SET revoked_at = clock_now()")
+        assert "nobody's key" in await unchanged(parts, decide(parts, workflow_id))
+
+
+@asynchronous
+async def test_after_a_day_nothing_is_approved_any_more_and_nothing_ever_happens():
+    tools = FakeTools(refund=HIGH)
+    async with high_value(tools) as parts:
+        workflow_id = await waiting(parts)
+        event = decision(await load(parts, workflow_id))
+        advance_clock(parts, 24 * 3600)
+        assert "time is up" in await unchanged(parts, decide(parts, workflow_id))
+        late = take_decision(parts, no_wake, sign(event, KEYS["tanaka"], KIDS["tanaka"]), 1.0)
+        assert "time is up" in await unchanged(parts, late)
+        state = await drive(parts, workflow_id)
+        assert (state.task.state, state.task.reason) == ("EXPIRED", "expired")
+        assert "EXPIRED" in await unchanged(parts, decide(parts, workflow_id))
+    assert tools.executed == []
+
+
+@asynchronous
+async def test_an_approval_that_runs_out_before_its_call_is_sent_ends_the_case():
+    tools = FakeTools(refund=HIGH)
+    async with high_value(tools) as parts:
+        workflow_id = await waiting(parts)
+        await decide(parts, workflow_id)
+        advance_clock(parts, 24 * 3600)
+        state = await drive(parts, workflow_id)
+    assert (state.task.state, state.task.reason) == ("EXPIRED", "approval_expired")
+    assert tools.executed == []
+
+
+@asynchronous
+async def test_an_approval_whose_key_was_revoked_or_whose_approver_has_no_right_any_more_is_asked_for_again():
+    for change in ("key", "right"):
+        tools = FakeTools(refund=HIGH)
+        async with high_value(tools) as parts:
+            workflow_id = await waiting(parts)
+            first = await decide(parts, workflow_id)
+            if change == "key":
+                with owners(parts) as sql:
+                    sql.execute("UPDATE approver_key SET revoked_at = clock_now() WHERE name = 'tanaka'")
+            rights = parts.authorization.model_copy(update={"approvers": APPROVERS[1:]})
+            state = await drive(replace(parts, authorization=rights), workflow_id)
+            assert (state.task.state, state.task.reason) == ("WAITING_APPROVAL", "approval_void")
+            assert state.evidence.asked is not None
+            assert (await load(parts, workflow_id)).evidence.asked.version > first.version
+            assert tools.executed == []
+
+
+@asynchronous
+async def test_what_the_shop_has_changed_since_is_asked_for_again_as_it_is_now():
+    moved = {"action": {"amount": {"amount": 81_000, "currency": "JPY"}, "destination_ref": "address://acme/C-1@2"}}
+    tools = FakeTools(refund=HIGH, script={"create_return": [rejected("approval_refused", details=moved)]})
+    async with high_value(tools) as parts:
+        workflow_id = await waiting(parts)
+        first = await decide(parts, workflow_id)
+        state = await drive(parts, workflow_id)
+        assert (state.task.state, state.task.reason) == ("WAITING_APPROVAL", "approval_void")
+        asked = (await load(parts, workflow_id)).evidence.asked
+        assert (asked.action.amount.amount, asked.action.destination_ref) == (81_000, "address://acme/C-1@2")
+        assert asked.action_digest != first.action_digest
+        again = sign(first, KEYS["tanaka"], KIDS["tanaka"])
+        assert "earlier request" in await unchanged(parts, take_decision(parts, no_wake, again, 1.0))
+        await decide(parts, workflow_id)
+        assert (await drive(parts, workflow_id)).task.state == "COMPLETED"
+
+
+@asynchronous
+async def test_of_two_decisions_at_once_one_counts_and_the_other_is_told_whose():
+    for n, second in enumerate(("approve", "deny") * 10):
+        async with high_value(FakeTools(refund=HIGH)) as parts:
+            workflow_id = await take(parts, request_id=f"r-{n}")
+            await drive(parts, workflow_id)
+            trust(parts, *KEYS)
+            advance_clock(parts, 3601)
+            both = (decide(parts, workflow_id, "tanaka"), decide(parts, workflow_id, "suzuki", decision=second))
+            done = await asyncio.gather(*both, return_exceptions=True)
+            (loser,) = (one for one in done if isinstance(one, ApprovalRefusedError))
+            (winner,) = (one for one in done if not isinstance(one, BaseException))
+            assert f"{winner.approver} decided: {winner.decision}" in str(loser)
+            assert await rows(parts, "SELECT approver FROM approval") == [(winner.approver,)]
+
+
+@asynchronous
+async def test_a_case_is_moved_to_approved_by_no_sql_without_a_recorded_decision_of_that_version():
+    async with high_value() as parts:
+        workflow_id = await waiting(parts)
+        with owners(parts) as sql:
+            (move,) = sql.execute(
+                "SELECT move_id FROM legal_transition WHERE event = 'approved' AND business_to = 'APPROVED'"
+            ).fetchone() or (0,)
+            with refused(sql, "KS010"):
+                sql.execute("UPDATE workflow SET version = version + 1, seq = seq + 1, state = 'APPROVED'")
+                sql.execute(
+                    "INSERT INTO checkpoint SELECT workflow_id, seq, %s, 'approved', '{}', clock_now() FROM workflow",
+                    (move,),
+                )
+            await decide(parts, workflow_id, decision="deny")
+            for change in ("UPDATE approval SET decision = 'approve'", "DELETE FROM approval", "TRUNCATE approval"):
+                with refused(sql, "KS013"):
+                    sql.execute(change)
+
+
+@asynchronous
+async def test_an_approval_of_one_case_is_worth_nothing_in_another():
+    async with high_value() as parts:
+        theirs = decision(await load(parts, await waiting(parts)))
+        other = await take(parts, request_id="another", order_id="A-2")
+        await drive(parts, other)
+        moved = theirs.model_copy(update={"workflow_id": str(other)})
+        with pytest.raises(ApprovalRefusedError, match="another order"):
+            await take_decision(parts, no_wake, sign(moved, KEYS["tanaka"], KIDS["tanaka"]), 1.0)
+        assert (await load(parts, other)).task.state == "WAITING_APPROVAL"
+
+
+@asynchronous
+async def test_a_decision_from_the_future_or_with_a_longer_life_changes_nothing():
+    async with high_value() as parts:
+        workflow_id = await waiting(parts)
+        asked = (await load(parts, workflow_id)).evidence.asked
+        ahead = {"decided_at": asked.read_at + timedelta(minutes=5)}
+        longer = {"expires_at": asked.expires_at + timedelta(hours=1)}
+        assert "clock" in await unchanged(parts, decide(parts, workflow_id, **ahead))
+        assert "time is up" in await unchanged(parts, decide(parts, workflow_id, **longer))
