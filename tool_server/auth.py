@@ -97,16 +97,20 @@ def _use_fault(claims: TaskClaims) -> Reason | None:
 
 def _enough_for_call(details: CallDetails, _scopes: list[str]) -> bool:
     needed = (details.tool, details.resource, details.arguments_sha256, details.attempt)
-    if any(value is None for value in needed):
+    if any(value is None for value in needed) or (details.approval is None) != (details.approved_version is None):
         return False
     tool = TOOLS.get(details.tool) if details.tool is not None else None  # an unknown one is refused when called
     keyed = tool is not None and tool.idempotency_key == FROM_TOKEN
-    return details.idempotency_key is not None or not keyed
+    approvable = tool is not None and tool.approval_required_when != ""
+    return (details.idempotency_key is not None or not keyed) and (details.approval is None or approvable)
 
 
 def _enough_for_external(details: CallDetails, scopes: list[str]) -> bool:
-    """Reads by default; a write only by name, with one tool, one resource and one key, and with no other scope."""
-    if details.arguments_sha256 is not None:
+    """Reads by default; a write only by name, with one tool, one resource and one key, and with no other scope.
+
+    Never an approval: what a person approved is a case of the host's, and an outside caller has none.
+    """
+    if any(value is not None for value in (details.arguments_sha256, details.approval, details.approved_version)):
         return False
     if not any(scope.endswith(_WRITES) for scope in scopes):
         return True

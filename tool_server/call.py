@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared_contracts.approval import ApprovalEvent
 from shared_contracts.contract import Tool
 from shared_contracts.errors import ERRORS
 from shared_contracts.task_token import CallDetails, TaskClaims
@@ -44,16 +45,20 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A row of `shared_contracts.errors` with its sentence; never a traceback, never prose alone."""
+    """A row of `shared_contracts.errors` with its sentence; never a traceback, never prose alone.
+
+    `approval` is the event that was refused though its signature held; the log keeps it, the wire never has it.
+    """
 
     code: str
     message: str
     details: dict[str, Any] = field(default_factory=dict)
+    approval: ApprovalEvent | None = None
 
 
 Answer = Answered | Refused
 
 
-def refused(code: str, details: Mapping[str, Any] | None = None) -> Refused:
+def refused(code: str, details: Mapping[str, Any] | None = None, approval: ApprovalEvent | None = None) -> Refused:
     """Refuse in the words of the code's own row."""
-    return Refused(code, ERRORS[code].meaning, {} if details is None else dict(details))
+    return Refused(code, ERRORS[code].meaning, {} if details is None else dict(details), approval)

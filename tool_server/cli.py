@@ -27,6 +27,8 @@ app = typer.Typer(
 )  # fmt: skip
 tools = typer.Typer(help="The tools that this server offers.", no_args_is_help=True)
 app.add_typer(tools, name="tools")
+approver = typer.Typer(help="The people whose signed yes this server accepts.", no_args_is_help=True)
+app.add_typer(approver, name="approver")
 
 
 def _names() -> list[str]:
@@ -138,6 +140,63 @@ def list_tools(as_json: Json = False) -> None:
         state = "enabled" if row["enabled"] else f"removed by {row['switched_by']} at {row['switched_at']}"
         table.add_row(row["name"], row["version"], row["scope"], row["risk"], state)
     Console().print(table)
+
+
+@approver.command("trust", epilog=_EXITS)
+def trust_approver(
+    file: Annotated[Path, typer.Argument(help="An approver's public half, as `kessai approver add` writes it.")],
+) -> None:
+    """Accept a person's approvals from the next call on; the same file again changes nothing.
+
+    Other terms for a known key replace the old ones, which stay in the record. A person has one key at
+    a time, and a revoked key never comes back. Needs KESSAI_TOOLS_MIGRATE_DSN (the owner).
+    """
+    from tool_server.approvers import Change, read_approver, trust
+
+    trusted = read_approver(file)
+    done = asyncio.run(trust(_owner_dsn(), trusted, _operator()))
+    person, most = trusted.approver, trusted.approver.limit
+    said = {Change.TRUSTED: "is trusted", Change.CHANGED: "is trusted on other terms than before"}
+    typer.echo(
+        f"{person.name} of {person.tenant_id} {said.get(done, 'was trusted on these terms already')}: "
+        f"key {trusted.key.kid}, up to {most.amount} {most.currency} (minor units)"
+    )
+
+
+@approver.command("list", epilog=_EXITS)
+def list_approvers(as_json: Json = False) -> None:
+    """List whose approvals are accepted, up to which amount, and whose key was revoked."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from tool_server.approvers import listed, told
+
+    rows = [told(known) for known in asyncio.run(listed(_owner_dsn()))]
+    if as_json:
+        _write_json(rows)
+        return
+    table = Table("name", "tenant", "limit", "substitutes", "key", "state")
+    for row in rows:
+        by = "trusted" if row["revoked_at"] is None else "revoked"
+        after = f" after {row['substitutes_after_seconds']} s" if row["substitutes"] else ""
+        table.add_row(
+            row["name"], row["tenant_id"], f"{row['limit']['amount']} {row['limit']['currency']}",
+            ", ".join(row["substitutes"]) + after, row["kid"], f"{by} by {row[f'{by}_by']} at {row[f'{by}_at']}",
+        )  # fmt: skip
+    Console().print(table)
+
+
+# a key's id may begin with a dash
+@approver.command("revoke", epilog=_EXITS, context_settings={"ignore_unknown_options": True})
+def revoke_approver(
+    name_or_kid: Annotated[str, typer.Argument(help="The person's name, or the id of the key, as the list writes it.")],
+) -> None:
+    """Accept nothing that this key signed, from the next call on and for good: not even what it signed before."""
+    from tool_server.approvers import Change, revoke
+
+    done, known = asyncio.run(revoke(_owner_dsn(), name_or_kid, _operator()))
+    state = "is revoked" if done is Change.REVOKED else "was revoked already"
+    typer.echo(f"the key {known.kid} of {known.approver.name} ({known.approver.tenant_id}) {state}")
 
 
 def main() -> None:

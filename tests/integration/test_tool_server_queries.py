@@ -19,9 +19,11 @@ ROLE = {
     "orders": "tools_orders",
     "policies": "tools_policies",
     "returns": "tools_returns",
+    "approvals": "tools_returns",
     "notices": "tools_notices",
     "seed": "tools_owner",
     "switches": "tools_owner",
+    "trust": "tools_owner",
 }
 NAMED = [(concept.stem, name) for concept in sorted(STORE.glob("*.sql")) for name in queries(concept.stem)]
 # Rows of orders, returns and notices are only ever reached through these.
@@ -54,7 +56,7 @@ def test_every_file_of_statements_is_known_here() -> None:
     assert {concept for concept, _ in NAMED} == set(ROLE)
 
 
-@pytest.mark.parametrize("concept", ["orders", "policies", "returns", "notices"])
+@pytest.mark.parametrize("concept", ["orders", "policies", "returns", "approvals", "notices"])
 def test_every_statement_over_a_customers_data_is_bounded_by_tenant_and_customer(concept: str) -> None:
     """A statement either names all bounds, or hands the whole call to a function that does."""
     for name, statement in queries(concept).items():

@@ -28,14 +28,16 @@ LENT = {
     "tools_notices": {"orders.owned"},
     "tools_auditor": {
         "returns.returns", "returns.return_lines", "returns.cancellations", "returns.links", "notices.audited",
+        "returns.approvers", "returns.approvals_used",
     },
 }  # fmt: skip
 APPEND_ONLY = (
     "calls.log", "calls.key", "calls.key_closed", "calls.token_used", "calls.tool_switch", "calls.revocation",
     "returns.returns", "returns.return_lines", "returns.cancellations", "returns.links", "policies.versions",
-    "policies.rules", "policies.amounts",
+    "policies.rules", "policies.amounts", "returns.approvers", "returns.approvals_used",
 )  # fmt: skip
-PERSONAL = ("email", "name", "note", "content", "destination_ref", "language")
+# A destination's reference is none of them: it tells neither an account nor an address.
+PERSONAL = ("email", "name", "note", "content", "language")
 
 
 @pytest.fixture

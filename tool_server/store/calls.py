@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from shared_contracts.approval import ApprovalEvent
 from shared_contracts.task_token import CallDetails
 from tool_server.call import Call, Caller
 from tool_server.store.pool import Connection, Pool, one
@@ -19,14 +20,16 @@ CALLS = queries("calls")
 _TOOL_NAME_MAX = 80  # what a stranger calls a tool that does not exist
 
 
-def call_text(call: Call) -> str:
-    """Give the JSON of a call as the database's functions read it."""
+def call_text(call: Call, approval: ApprovalEvent | None = None) -> str:
+    """Give the JSON of a call as the database's functions read it; `approval` is the event that it came with."""
     known = _who(call.caller, call.details, call.started) | {
         "customer": call.details.customer,
         "tool": call.tool.name,
         "version": call.tool.version,
         "resource": call.arguments[call.tool.resource_argument],
         "arguments_sha256": call.arguments_sha256,
+        "approval_event": None if approval is None else approval.event_id,
+        "approver": None if approval is None else approval.approver,
     }
     return orjson.dumps(known).decode()
 
@@ -37,9 +40,9 @@ async def claim(connection: Connection, call: Call) -> tuple[str | None, bool]:
     return code, bool(replayed)
 
 
-async def refuse(pool: Pool, call: Call, code: str) -> str:
+async def refuse(pool: Pool, call: Call, code: str, approval: ApprovalEvent | None = None) -> str:
     """Log a refusal that was decided outside of SQL; give its code, or the gate's, which outranks it."""
-    (decided,) = await pool.one(CALLS["refuse"], {"call": call_text(call), "refusal": code})
+    (decided,) = await pool.one(CALLS["refuse"], {"call": call_text(call, approval), "refusal": code})
     return str(decided)
 
 

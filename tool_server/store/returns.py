@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from shared_contracts.approval import ApprovalEvent
 from tool_server.call import Call
 from tool_server.store.calls import call_text
 from tool_server.store.pool import Connection, one
@@ -28,9 +29,11 @@ async def lock_order(connection: Connection, call: Call) -> None:
     await one(connection, RETURNS["lock_order"], bounds(call))
 
 
-async def issue(connection: Connection, call: Call, ruled: dict[str, Any]) -> dict[str, Any]:
-    """Insert the return and log the call; give the return as it stands."""
-    parameters = {"call": call_text(call), "ruled": orjson.dumps(ruled).decode()}
+async def issue(
+    connection: Connection, call: Call, ruled: dict[str, Any], approval: ApprovalEvent | None
+) -> dict[str, Any]:
+    """Insert the return and log the call, with the approval that permits it; give the return as it stands."""
+    parameters = {"call": call_text(call, approval), "ruled": orjson.dumps(ruled).decode()}
     record: dict[str, Any] = (await one(connection, RETURNS["issue"], parameters))[0]
     return record
 

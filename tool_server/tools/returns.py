@@ -1,9 +1,10 @@
 """The return family: one return number per business intention, however often and from wherever it is asked for.
 
 A write is one transaction: claim (gate, key, attempt, single-use token) → the order's lock → facts of our own
-tables → the decision table → return, counters, log → COMMIT. A refusal rolls all of it back, so that neither the
-key nor the token is spent. A replay answers with the effect as it stands now: a return that was cancelled since
-is told as cancelled, since a caller that believes in it would send its number to the customer.
+tables → the decision table → the approval → return, counters, the approval's use, log → COMMIT. A refusal rolls all of
+it back, so that neither the key nor the token nor the approval is spent. A replay answers with the effect as it stands
+now: a return that was cancelled since is told as cancelled, since a caller that believes in it would send its number
+to the customer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from shared_contracts.approval import ApprovalEvent, Void
 from shared_contracts.base import parse
 from shared_contracts.returns import (
     CreateReturn,
@@ -21,10 +23,12 @@ from shared_contracts.returns import (
     rule,
 )
 from tool_server.call import Answer, Answered, Call, Refused, refused
+from tool_server.store import approvals
 from tool_server.store import returns as store
 from tool_server.store.calls import claim, refuse
 from tool_server.store.pool import Connection, Pool
 from tool_server.store.reading import answer, read
+from tool_server.tools.approval import approved, void
 from tool_server.tools.facts import facts_of
 from tool_server.tools.handler import Handler
 
@@ -75,7 +79,7 @@ async def _write(pool: Pool, call: Call, act: Callable[[Connection, Call], Await
 
     done = await pool.transact(work)
     if isinstance(done, Refused):
-        code = await refuse(pool, call, done.code)
+        code = await refuse(pool, call, done.code, done.approval)
         return done if code == done.code else refused(code)
     return done
 
@@ -86,11 +90,33 @@ async def _create(connection: Connection, call: Call) -> Answer:
     if stated is None or "refused" in stated:
         return answer("not_found" if stated is None else stated["refused"], stated)
     facts = facts_of(stated, asked.lines, asked.reason)
-    ruling = rule(facts, frozenset())
-    if ruling.outcome is not RulingOutcome.ELIGIBLE:
-        return _refusal(ruling)
+    permitted = await _permitted(connection, call, stated, facts)
+    if isinstance(permitted, Refused):
+        return permitted
     number = return_number(call.caller.claims.tenant_id, str(call.details.idempotency_key))
-    return Answered(await store.issue(connection, call, _ruled(number, stated, facts)))
+    made = await store.issue(connection, call, _ruled(number, stated, facts), permitted)
+    if permitted is not None and not await approvals.use_event(connection, call, permitted):
+        return void(call, Void.USED, permitted)
+    return Answered(made)
+
+
+async def _permitted(
+    connection: Connection, call: Call, stated: dict[str, Any], facts: ReturnFacts
+) -> ApprovalEvent | Refused | None:
+    """Give the approval that permits the return, None where it needs none, or the refusal.
+
+    An approval that comes is held to all its rules and spent, also where none is needed: nothing that somebody signed
+    is ever looked away from, and none is left over for another day.
+    """
+    ruling = rule(facts, frozenset())
+    given = call.details.approval
+    match ruling.outcome:
+        case RulingOutcome.APPROVAL | RulingOutcome.ELIGIBLE if given is not None:
+            return await approved(connection, call, given, stated, facts.refund)
+        case RulingOutcome.ELIGIBLE:
+            return None
+        case _:
+            return _refusal(ruling)
 
 
 async def _cancel(connection: Connection, call: Call) -> Answer:
