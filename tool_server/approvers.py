@@ -6,8 +6,6 @@ standing key, a key has one person, and a revoked key never comes back.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from pydantic import ValidationError
 
-from shared_contracts.approval import Approver, PublicKey, TrustedApprover
+from shared_contracts.approval import Approver, PublicKey, TrustedApprover, jwk_of, public_key
 from shared_contracts.base import dump
 from shared_contracts.digest import canonical_json
 from shared_contracts.strict_json import NotJsonError, strict_json
@@ -118,11 +116,10 @@ def _json(path: Path) -> Any:
 
 
 def _check_key(path: Path, key: PublicKey) -> None:
-    raw = base64.urlsafe_b64decode(key.x + "=")
-    if base64.urlsafe_b64encode(raw).rstrip(b"=").decode() != key.x:
+    honest = jwk_of(public_key(key.x))
+    if honest.x != key.x:
         raise ApproverError(f"{path}: key.x is not spelt as its 32 bytes are; export the key again")
-    thumbprint = hashlib.sha256(canonical_json({"crv": key.crv, "kty": key.kty, "x": key.x})).digest()
-    if base64.urlsafe_b64encode(thumbprint).rstrip(b"=").decode() != key.kid:
+    if honest.kid != key.kid:
         raise ApproverError(f"{path}: key.kid is not the thumbprint of the key (RFC 7638); the file was changed")
     try:
         trusted_key("approver", {**dump(key), "alg": "EdDSA"})

@@ -7,7 +7,8 @@ that holds or a refusal with its reason; it never raises.
 
 from __future__ import annotations
 
-import base64
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -24,13 +25,15 @@ from shared_contracts.approval import (
     action_digest,
     held_against,
     opened,
+    public_key,
 )
-from shared_contracts.base import Money
+from shared_contracts.base import Money, dump
 from tool_server.call import Call, Refused, refused
 from tool_server.store import approvals as store
 from tool_server.store.pool import Connection
 
 log = structlog.get_logger()
+NOTHING_MORE: Mapping[str, Any] = MappingProxyType({})
 
 
 async def approved(
@@ -46,24 +49,28 @@ async def approved(
     version = call.details.approved_version
     if version is None:  # the host does not say for which version; its tokens always do
         return void(call, Void.OTHER_VERSION, event)
-    why = held_against(event, _asked(call, version, stated, refund), [one.approver for one in trusted], now)
+    action = _action(call, stated, refund)
+    why = held_against(event, _asked(call, version, action), [one.approver for one in trusted], now)
+    if why is Void.OTHER_ACTION:
+        return void(call, why, event, {"action": dump(action)})
     return event if why is None else void(call, why, event)
 
 
-def void(call: Call, why: Void, event: ApprovalEvent | None) -> Refused:
-    """Refuse for an approval that is void; `event` is what its signature proved to be said, None where none held."""
+def void(call: Call, why: Void, event: ApprovalEvent | None, details: Mapping[str, Any] = NOTHING_MORE) -> Refused:
+    """Refuse for an approval that is void; `event` is what its signature proved to be said, None where none held.
+
+    Where the action is another one by now, `details` tells what it would be, for the host to ask again about.
+    """
     event_id = None if event is None else event.event_id
     claims = call.caller.claims
-    log.warning("approval_refused", reason=why.value, event=event_id, tenant=claims.tenant_id, jti=claims.jti)
-    return refused("approval_refused", {"reason": why.value}, event)
+    log.warning("approval_refused", reason=why.value, event_id=event_id, tenant=claims.tenant_id, jti=claims.jti)
+    return refused("approval_refused", {"reason": why.value, **details}, event)
 
 
-def _asked(call: Call, version: int, stated: dict[str, Any], refund: Money) -> Request:
-    claims = call.caller.claims
-    resource = call.arguments[call.tool.resource_argument]
-    action = Action(
-        tenant_id=claims.tenant_id,
-        resource=resource,
+def _action(call: Call, stated: dict[str, Any], refund: Money) -> Action:
+    return Action(
+        tenant_id=call.caller.claims.tenant_id,
+        resource=call.arguments[call.tool.resource_argument],
         tool=call.tool.name,
         contract_version=call.tool.version,
         arguments=call.arguments,
@@ -72,18 +79,21 @@ def _asked(call: Call, version: int, stated: dict[str, Any], refund: Money) -> R
         order_version=stated["version"],
         policy_version=stated["rule_version"],
     )
+
+
+def _asked(call: Call, version: int, action: Action) -> Request:
+    claims = call.caller.claims
     return Request(
         workflow_id=claims.task_id,
         version=version,
         tenant_id=claims.tenant_id,
         subject=claims.sub,
-        tool=call.tool.name,
-        resource=resource,
+        tool=action.tool,
+        resource=action.resource,
         action_digest=action_digest(action),
-        amount=refund,
+        amount=action.amount,
     )
 
 
 def _owned(trusted: TrustedApprover) -> tuple[Name, Ed25519PublicKey]:
-    raw = base64.urlsafe_b64decode(trusted.key.x + "=")
-    return trusted.approver.name, Ed25519PublicKey.from_public_bytes(raw)
+    return trusted.approver.name, public_key(trusted.key.x)
