@@ -1,0 +1,192 @@
+"""An approval on the whole server: real HTTP, real tokens, a real database, and a sender who holds a genuine token."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared_contracts.approval import EVENT_CHARACTERS_MAX, Action, Void, sign
+from shared_contracts.digest import digest
+from shared_contracts.errors import ERROR_META
+from tests.support.server import LEGACY, MODERN, Server, message_of, running
+from tests.support.tokens import DROP
+from tests.support.tool_approvals import VERSION, Person, action_now, trusted
+from tests.support.tool_orders import ASKED_AT, line, order
+from tests.support.tool_shop import Shop, open_shop
+from tool_server.dispatch import Dispatcher
+
+ERAS = pytest.mark.parametrize("era", [MODERN, LEGACY])
+ONE: dict[str, Any] = {"order_id": "A-1", "lines": [{"line_id": "L1", "quantity": 1}], "reason": "changed_mind"}
+TANAKA, STRANGER = Person.named("tanaka"), Person.named("tanaka")
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The server, the shop behind it, and the action that would be approved."""
+
+    server: Server
+    shop: Shop
+    action: Action
+
+    def signs(self, person: Person = TANAKA, **differs: Any) -> str:
+        return person.signs(self.action, **({"workflow_id": "task-1", "subject": "clerk-1"} | differs))
+
+    def token(self, approval: Any, *, name: str = "create_return", arguments: Any = ONE, **details: Any) -> str:
+        bound = {
+            "tool": name, "resource": arguments["order_id"], "arguments_sha256": digest(arguments),
+            "requested_at": ASKED_AT.isoformat(), "approval": approval, "approved_version": VERSION,
+        }  # fmt: skip
+        return self.server.issuer.token(tenant_id="acme", details={**bound, **details})
+
+    def ask(self, token: str, era: str = MODERN, arguments: Any = ONE, **more: Any) -> dict[str, Any]:
+        """The result, or the error's body; anything but an answer of the tool fails."""
+        response = self.server.call("create_return", arguments, token=token, era=era, **more)
+        assert response.status_code == 200, response.text
+        result = message_of(response)["result"]
+        return dict(result["_meta"][ERROR_META] if result.get("isError") else result["structuredContent"])
+
+    def returns(self) -> int:
+        return int(self.shop.one("SELECT count(*) FROM returns.returns"))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    shop = open_shop(tmp_path, order("A-1", line(price=60_000, quantity=3)))
+    asyncio.run(trusted(shop, TANAKA))
+    action = shop.run(lambda tools: action_now(tools, ONE))
+    with running(Dispatcher(shop.settings), tmp_path / "keys") as server:
+        yield Desk(server, shop, action)
+
+
+@ERAS
+def test_a_persons_yes_makes_the_return_and_nothing_else_of_the_same_token_does(desk, era):
+    assert desk.ask(desk.token(DROP, approved_version=DROP), era)["code"] == "approval_required"
+    assert desk.returns() == 0
+    approval = desk.signs()
+    first = desk.ask(desk.token(approval), era)
+    assert first["status"] == "created"
+    assert desk.ask(desk.token(approval, attempt=2), era) == first
+    assert desk.ask(desk.token(approval, idempotency_key="shop-1:task-2:step"), era)["details"] == {"reason": Void.USED}
+    assert desk.returns() == 1
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("reason", "differs"),
+    [
+        (Void.DENIED, {"decision": "deny"}),
+        (Void.OTHER_WORKFLOW, {"workflow_id": "task-2"}),
+        (Void.OTHER_VERSION, {"version": VERSION - 1}),
+        (Void.OTHER_REQUESTER, {"subject": "clerk-2"}),
+        (Void.OTHER_TENANT, {"tenant_id": "shop-1"}),
+        (Void.UNKNOWN_KEY, {"person": STRANGER}),
+    ],
+)
+def test_a_genuine_token_with_a_void_approval_is_refused_with_its_reason(desk, era, reason, differs):
+    error = desk.ask(desk.token(desk.signs(**differs)), era)
+    assert (error["code"], error["details"]) == ("approval_refused", {"reason": reason})
+    assert (error["retryable"], error["outcome_known"]) == (False, True)
+    assert desk.returns() == 0
+
+
+def test_a_destination_that_changed_since_is_told_to_whoever_may_ask_again(desk):
+    approval = desk.signs()
+    desk.shop.rows("UPDATE orders.orders SET destination_ref = 'address://acme/C-1@2'")
+    error = desk.ask(desk.token(approval))
+    assert (error["code"], error["details"]["reason"]) == ("approval_refused", Void.OTHER_ACTION)
+    assert error["details"]["action"]["destination_ref"] == "address://acme/C-1@2"
+    assert desk.returns() == 0
+
+
+def test_the_hosts_own_signature_is_no_approval(desk):
+    event = TANAKA.event(desk.action, workflow_id="task-1", subject="clerk-1")
+    for kid in (desk.server.issuer.kid, TANAKA.kid):
+        error = desk.ask(desk.token(sign(event, desk.server.issuer.private, kid)))
+        assert error["details"]["reason"] in {Void.UNKNOWN_KEY, Void.BAD_SIGNATURE}
+    assert desk.returns() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "details"),
+    [
+        ("create_return", {"approved_version": DROP}),
+        ("create_return", {"approval": DROP}),
+        ("create_return", {"approval": ""}),
+        ("create_return", {"approval": None, "approved_version": VERSION}),
+        ("create_return", {"approval": "A" * (EVENT_CHARACTERS_MAX + 1)}),
+        ("create_return", {"approval": ["a.b.c"]}),
+        ("create_return", {"approval": {"decision": "approve"}}),
+        ("create_return", {"approval": True}),
+        ("create_return", {"approved_version": 0}),
+        ("create_return", {"approved_version": str(VERSION)}),
+        ("create_return", {"approved_version": 9.0}),
+        ("get_order", {}),
+        ("cancel_return", {}),
+        ("no_such_tool", {}),
+    ],
+)
+def test_a_token_whose_approval_is_malformed_halved_or_for_a_tool_that_needs_none_is_no_token(desk, name, details):
+    response = desk.server.call(
+        "create_return", ONE, token=desk.token(**{"approval": desk.signs(), "name": name, **details})
+    )
+    assert response.status_code == 401
+    assert response.json()["error"]["data"]["details"]["reason"] in {"claims", "details"}
+    assert desk.returns() == 0
+
+
+@pytest.mark.parametrize("members", [("approval", "approved_version"), ("approval",), ("approved_version",)])
+def test_an_outside_hosts_token_never_carries_an_approval(desk, members):
+    asked = {"requested_at": ASKED_AT.isoformat()}
+    bound = {"tool": "create_return", "resource": "A-1", "idempotency_key": "outside-1", **asked}
+    carried = {"approval": desk.signs(), "approved_version": VERSION}
+    outside = desk.server.issuer.external
+    with_it = bound | {name: carried[name] for name in members}
+    refused = outside(tenant_id="acme", scope="returns:write", details=with_it)
+    assert desk.server.call("create_return", ONE, token=refused).status_code == 401
+    reading = outside(tenant_id="acme", details={name: carried[name] for name in members})
+    assert desk.server.call("get_order", {"order_id": "A-1"}, token=reading).status_code == 401
+    without = outside(tenant_id="acme", scope="returns:write", details=bound)
+    assert desk.ask(without)["code"] == "approval_required"
+    assert desk.returns() == 0
+
+
+def test_an_approval_beside_the_token_is_none(desk):
+    approval, bare = desk.signs(), desk.token(DROP, approved_version=DROP)
+    argued = {**ONE, "approval": approval}
+    assert desk.ask(desk.token(DROP, approved_version=DROP, arguments=argued), arguments=argued)["code"] == (
+        "invalid_arguments"
+    )
+    assert desk.ask(bare, headers={"Approval": approval, "X-Approval": approval})["code"] == "approval_required"
+    meta = {"name": "create_return", "arguments": ONE, "_meta": {"dev.kessai/approval": approval, "approval": approval}}
+    result = message_of(desk.server.rpc("tools/call", meta, token=desk.token(DROP, approved_version=DROP)))["result"]
+    assert result["_meta"][ERROR_META]["code"] == "approval_required"
+    assert desk.returns() == 0
+
+
+def test_any_text_for_an_approval_gets_an_answer_and_nothing_of_it_is_logged(desk, capfd):
+    good = desk.signs()
+    head, payload, signature = good.split(".")
+    texts = [
+        "approved", "承認", "\u0000", "\ud800", "%00", "..", ".".join("." * 9), "A" * EVENT_CHARACTERS_MAX,
+        f"{head}.{payload}.", f"{head}..{signature}", f".{payload}.{signature}", f"{good}=", f"{good}\n", f" {good}",
+        f"{payload}.{head}.{signature}", f"{head}.{payload}.{signature[:-2]}", f"{head}.{payload}.{signature}AAAA",
+        "bnVsbA.bnVsbA.bnVsbA", "W10.W10.W10", "eyJraWQiOiJcdWQ4MDAifQ.e30.AAAA", "eyJraWQiOiJcdTAwMDAifQ.e30.AAAA",
+        "eyJraWQiOltdfQ.e30.AAAA", "eyJhbGciOiJub25lIn0.e30.",
+    ]  # fmt: skip
+    for text in texts:
+        response = desk.server.call("create_return", ONE, token=desk.token(text))
+        assert response.status_code in {200, 401}, (text, response.text)
+        if response.status_code == 200:
+            error = message_of(response)["result"]["_meta"][ERROR_META]
+            assert error["code"] == "approval_refused", (text, error)
+    assert desk.ask(desk.token(desk.signs(decision="deny", event_id="E-denied")))["code"] == "approval_refused"
+    assert desk.returns() == 0
+    told = "".join(capfd.readouterr())
+    assert "approval_refused" in told
+    assert "E-denied" in told
+    assert not any(part in told for part in (payload, signature, "承認"))
