@@ -60,7 +60,7 @@ TOOLS: dict[str, Tool] = {
             verify=ReadBack("get_return", matches=("order_id", "lines", "refund")),
             compensate_with="cancel_return", compensate_within_hours=_DAY_HOURS,
             approval_required_when="amount_reaches_threshold",
-            forbidden_when=("not_eligible", "quantity_gone", "approval_required"),
+            forbidden_when=("not_eligible", "quantity_gone", "approval_required", "approval_refused"),
             owner="returns-platform", business_owner="returns-desk",
         ),
         Tool(

@@ -177,6 +177,11 @@ async def _approval_required(_shop: Shop, tools: Dispatcher) -> Answer:
     return await ask(tools, "create_return", {"order_id": "A-dear", **RETURN}, key="K")
 
 
+async def _approval_refused(_shop: Shop, tools: Dispatcher) -> Answer:
+    arguments = {"order_id": "A-dear", **RETURN}
+    return await ask(tools, "create_return", arguments, key="K", approval="approved", approved_version=9)
+
+
 async def _no_such_return(_shop: Shop, tools: Dispatcher) -> Answer:
     return await ask(tools, "send_return_notice", {**ORDER, "return_id": "R-0"}, key="K")
 
@@ -205,6 +210,7 @@ FORBIDDEN: dict[tuple[str, str], Forbidding] = {
     ("create_return", "not_eligible"): _not_eligible,
     ("create_return", "quantity_gone"): _quantity_gone,
     ("create_return", "approval_required"): _approval_required,
+    ("create_return", "approval_refused"): _approval_refused,
     ("cancel_return", "label_used"): _label_used,
     ("send_return_notice", "not_found"): _no_such_return,
     ("send_return_notice", "notice_rejected"): _no_address,
