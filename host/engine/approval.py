@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from host.domain.state import CallRecord, State
+from host.domain.state import Asked, CallRecord, State
 from host.domain.workflow import Workflow
 from host.engine.parts import Parts
 from shared_contracts.approval import (
@@ -44,11 +44,9 @@ def action_of(workflow: Workflow, state: State, tool: Tool, call: CallRecord) ->
     )
 
 
-def request_of(state: State) -> Request | None:
+def request_of(state: State, asked: Asked) -> Request:
     """Say what an event has to be about: the newest request of this workflow."""
-    task, asked = state.task, state.evidence.asked
-    if asked is None:
-        return None
+    task = state.task
     return Request(
         workflow_id=str(task.workflow_id),
         version=asked.version,
@@ -63,8 +61,8 @@ def request_of(state: State) -> Request | None:
 
 def void(parts: Parts, state: State, tool: Tool, call: CallRecord) -> Void | None:
     """Tell why no approval permits this call; None where one does."""
-    asked, request = state.evidence.asked, request_of(state)
-    if asked is None or request is None or asked.event is None:
+    asked = state.evidence.asked
+    if asked is None or asked.event is None:
         return Void.NO_APPROVER
     action = asked.action
     if action_digest(action) != asked.action_digest or action.contract_version != tool.version:
@@ -77,7 +75,7 @@ def void(parts: Parts, state: State, tool: Tool, call: CallRecord) -> Void | Non
         return error.why
     if asked.expires_at <= asked.read_at:
         return Void.EXPIRED
-    return held_against(event, request, parts.authorization.approvers, asked.read_at)
+    return held_against(event, request_of(state, asked), parts.authorization.approvers, asked.read_at)
 
 
 def _key(state: State, kid: str) -> tuple[Name, Ed25519PublicKey] | None:

@@ -5,16 +5,18 @@ Of two decisions one counts; the other is told whose. Nothing here decides for a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from host.domain.control import REFUSED, WAITED, Actor, Control, Execution
-from host.domain.state import State
+from host.domain.principals import AuthorizationSet
+from host.domain.state import Asked, State, from_row
 from host.domain.step import Step
 from host.engine.approval import request_of
-from host.engine.drive import UnknownWorkflowError, load
-from host.engine.parts import Parts
+from host.engine.parts import Kind, Pool
 from host.engine.settle import internal
 from host.engine.wake import Wake
 from host.store import approvals, ledger
@@ -29,9 +31,36 @@ class ApprovalRefusedError(Exception):
     """The decision does not count; the message says why and what would be possible. Nothing was changed."""
 
 
-async def take_decision(parts: Parts, wake: Wake, text: str, looked_seconds: float) -> ApprovalEvent:
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a decision is taken with; no worker and no tool server has to run."""
+
+    pool: Pool
+    kinds: Mapping[tuple[str, str], Kind]
+    authorization: AuthorizationSet
+    wake: Wake
+
+
+async def waiting(desk: Desk, workflow_id: UUID) -> tuple[State, Asked]:
+    """Read a case that waits for a decision, and what is asked; raises ApprovalRefusedError."""
+    state = await _load(desk, workflow_id)
+    asked = state.evidence.asked
+    if asked is None or state.task.state != desk.kinds[state.task.kind, state.task.release].workflow.approval_state:
+        raise ApprovalRefusedError(_not_waiting(state))
+    return state, asked
+
+
+async def _load(desk: Desk, workflow_id: UUID) -> State:
+    async with desk.pool.connection() as connection:
+        row = await ledger.load(connection, workflow_id)
+    if row is None:
+        raise ApprovalRefusedError(_VOID[Void.OTHER_WORKFLOW])
+    return from_row(row)
+
+
+async def take_decision(desk: Desk, text: str, looked_seconds: float) -> ApprovalEvent:
     """Record a signed decision and wake the case; raises ApprovalRefusedError."""
-    async with parts.pool.connection() as connection:
+    async with desk.pool.connection() as connection:
         keys = {key.kid: key for key in await approvals.keys(connection)}
 
     def key_of(kid: str) -> tuple[Name, Ed25519PublicKey] | None:
@@ -39,32 +68,30 @@ async def take_decision(parts: Parts, wake: Wake, text: str, looked_seconds: flo
 
     try:
         event = opened(text, key_of)
-        state = await load(parts, UUID(event.workflow_id))
+        workflow_id = UUID(event.workflow_id)
     except VoidError as error:
         raise ApprovalRefusedError(_VOID[error.why]) from error
-    except (ValueError, UnknownWorkflowError) as error:
+    except ValueError as error:
         raise ApprovalRefusedError(_VOID[Void.OTHER_WORKFLOW]) from error
-    step = _decided(parts, state, event)
+    state, asked = await waiting(desk, workflow_id)
+    step = _decided(desk, state, asked, event)
     step.record_decision(event, key_id(text), text, looked_seconds)
     try:
-        async with parts.pool.connection() as connection, connection.transaction():
+        async with desk.pool.connection() as connection, connection.transaction():
             await ledger.commit_steps(connection, step.rows("approvals", 1.0, ("approved", 0.0)))
-            await wake(connection, state.task.workflow_id)
+            await desk.wake(connection, workflow_id)
     except StaleWorkflowError as error:
-        raise ApprovalRefusedError(_not_waiting(await load(parts, state.task.workflow_id))) from error
+        raise ApprovalRefusedError(_not_waiting(await _load(desk, workflow_id))) from error
     except ApprovalOverError as error:
         raise ApprovalRefusedError(_VOID[Void.EXPIRED]) from error
     return event
 
 
-def _decided(parts: Parts, state: State, event: ApprovalEvent) -> Step:
+def _decided(desk: Desk, state: State, asked: Asked, event: ApprovalEvent) -> Step:
     """Put the move together that the decision makes; raises ApprovalRefusedError."""
-    kind = parts.kinds[state.task.kind, state.task.release]
-    request, asked = request_of(state), state.evidence.asked
-    if state.task.state != kind.workflow.approval_state or request is None or asked is None:
-        raise ApprovalRefusedError(_not_waiting(state))
+    kind = desk.kinds[state.task.kind, state.task.release]
     held = event if event.decision == "approve" else event.model_copy(update={"decision": "approve"})
-    why = held_against(held, request, parts.authorization.approvers, asked.read_at)
+    why = held_against(held, request_of(state, asked), desk.authorization.approvers, asked.read_at)
     if why is not None:
         raise ApprovalRefusedError(_VOID[why])
     step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=0)

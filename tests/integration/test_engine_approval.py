@@ -13,8 +13,8 @@ from host.engine.approve import ApprovalRefusedError, take_decision
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
 from shared_contracts.approval import sign
-from tests.support.approvals import APPROVERS, KEYS, KIDS, decide, decision, trust
-from tests.support.engine import advance_clock, asynchronous, engine, no_wake, owners, rows, take
+from tests.support.approvals import APPROVERS, KEYS, KIDS, decide, decision, desk, trust
+from tests.support.engine import advance_clock, asynchronous, engine, owners, rows, take
 from tests.support.fake_tools import FakeTools, rejected
 from tests.support.raw_sql import refused
 from tests.support.scripted_planner import ScriptedPlanner
@@ -148,7 +148,7 @@ async def test_a_forged_or_revoked_signature_changes_nothing():
             (sign(event, KEYS["tanaka"], "k-nobody"), "nobody's key"),
             ("approved", "no decision"),
         ):
-            assert said in await unchanged(parts, take_decision(parts, no_wake, text, 1.0))
+            assert said in await unchanged(parts, take_decision(desk(parts), text, 1.0))
         with owners(parts) as sql:
             sql.execute("UPDATE approver_key SET revoked_at = clock_now()")
         assert "nobody's key" in await unchanged(parts, decide(parts, workflow_id))
@@ -162,7 +162,7 @@ async def test_after_a_day_nothing_is_approved_any_more_and_nothing_ever_happens
         event = decision(await load(parts, workflow_id))
         advance_clock(parts, 24 * 3600)
         assert "time is up" in await unchanged(parts, decide(parts, workflow_id))
-        late = take_decision(parts, no_wake, sign(event, KEYS["tanaka"], KIDS["tanaka"]), 1.0)
+        late = take_decision(desk(parts), sign(event, KEYS["tanaka"], KIDS["tanaka"]), 1.0)
         assert "time is up" in await unchanged(parts, late)
         state = await drive(parts, workflow_id)
         assert (state.task.state, state.task.reason) == ("EXPIRED", "expired")
@@ -213,7 +213,7 @@ async def test_what_the_shop_has_changed_since_is_asked_for_again_as_it_is_now()
         assert (asked.action.amount.amount, asked.action.destination_ref) == (81_000, "address://acme/C-1@2")
         assert asked.action_digest != first.action_digest
         again = sign(first, KEYS["tanaka"], KIDS["tanaka"])
-        assert "earlier request" in await unchanged(parts, take_decision(parts, no_wake, again, 1.0))
+        assert "earlier request" in await unchanged(parts, take_decision(desk(parts), again, 1.0))
         await decide(parts, workflow_id)
         assert (await drive(parts, workflow_id)).task.state == "COMPLETED"
 
@@ -262,7 +262,7 @@ async def test_an_approval_of_one_case_is_worth_nothing_in_another():
         await drive(parts, other)
         moved = theirs.model_copy(update={"workflow_id": str(other)})
         with pytest.raises(ApprovalRefusedError, match="another order"):
-            await take_decision(parts, no_wake, sign(moved, KEYS["tanaka"], KIDS["tanaka"]), 1.0)
+            await take_decision(desk(parts), sign(moved, KEYS["tanaka"], KIDS["tanaka"]), 1.0)
         assert (await load(parts, other)).task.state == "WAITING_APPROVAL"
 
 

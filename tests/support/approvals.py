@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from host.domain.state import State
-from host.engine.approve import take_decision
+from host.engine.approve import Desk, take_decision
 from host.engine.drive import load
 from host.engine.parts import Parts
 from shared_contracts.approval import LIFETIME, ApprovalEvent, Approver, jwk_of, sign
@@ -51,7 +51,11 @@ def decision(state: State, by: str = "tanaka", /, **differs: Any) -> ApprovalEve
     return ApprovalEvent(**(plain | differs))
 
 
+def desk(parts: Parts) -> Desk:
+    return Desk(parts.pool, parts.kinds, parts.authorization, no_wake)
+
+
 async def decide(parts: Parts, workflow_id: UUID, by: str = "tanaka", /, **differs: Any) -> ApprovalEvent:
     """Sign and hand in a decision on a waiting case."""
     event = decision(await load(parts, workflow_id), by, **differs)
-    return await take_decision(parts, no_wake, sign(event, KEYS[by], KIDS[by]), 12.5)
+    return await take_decision(desk(parts), sign(event, KEYS[by], KIDS[by]), 12.5)
