@@ -16,11 +16,12 @@ from host.domain.principals import AuthorizationSet
 from host.domain.state import Asked, State, from_row
 from host.domain.step import Step
 from host.engine.approval import request_of
-from host.engine.parts import Kind, Pool
+from host.engine.parts import Kind
 from host.engine.settle import internal
 from host.engine.wake import Wake
 from host.store import approvals, ledger
 from host.store.errors import ApprovalOverError, StaleWorkflowError
+from host.store.pool import Pool
 from shared_contracts.approval import ApprovalEvent, Name, Void, VoidError, held_against, key_id, opened, public_key
 from shared_contracts.errors import Category
 
