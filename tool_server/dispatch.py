@@ -30,8 +30,7 @@ from tool_server.settings import Settings
 from tool_server.store import calls
 from tool_server.store.migrate import NEWEST, NewerSchemaError
 from tool_server.store.pool import BusyError, Pool, UnavailableError
-from tool_server.tools import notices, orders, policies, returns
-from tool_server.tools.handler import Handler
+from tool_server.tools import Handler, notices, orders, policies, returns
 from tool_server.validation import Checked, check_arguments, fault_of_output
 
 DRAIN_SECONDS = 18.0  # above the longest tool's timeout, below what a supervisor waits
