@@ -81,12 +81,13 @@ class Settings(BaseSettings):
 
 
 class OwnerSettings(BaseSettings):
-    """What the owner's commands need: `migrate`, `load`, `disable`, `enable`."""
+    """What the owner's commands need: `migrate`, `load`, `disable`, `enable`, `revoke`."""
 
     model_config = _CONFIG
 
     migrate_dsn: SecretStr
     role_passwords: Path | None = None
+    issuers_file: Path | None = None
 
 
 def _known() -> frozenset[str]:

@@ -13,8 +13,9 @@ import psycopg
 import pytest
 
 from shared_contracts.tools import TOOLS
+from tests.support.tokens import Issuer
 from tests.support.tool_orders import line, order, seed
-from tests.support.tool_shop import Shop, open_shop
+from tests.support.tool_shop import Shop, ask, open_shop
 from tool_server import cli
 from tool_server.store.migrate import NEWEST
 
@@ -103,11 +104,56 @@ def test_a_tool_is_removed_and_given_back_by_name(shop: Shop, run: Run) -> None:
     assert shop.one("SELECT count(*) FROM calls.tool_switch") == 2
 
 
-def test_a_key_and_a_token_are_revoked_for_good(shop: Shop, run: Run) -> None:
+REVOKED = "SELECT kind, value FROM calls.revocation ORDER BY kind"
+
+
+def test_a_key_and_a_token_are_revoked_for_good(shop: Shop, run: Run, tmp_path: Path) -> None:
+    run.settings(issuers_file=Issuer.at(tmp_path, kid="k-1").issuers_file)
     assert run("revoke", "--kid", "k-1") == 0
+    assert "revoked kid k-1" in run.out
     assert run("revoke", "--kid", "k-1") == 0
+    assert "was revoked before" in run.out
     assert run("revoke", "--jti", "j-1") == 0
-    assert shop.rows("SELECT kind, value FROM calls.revocation ORDER BY kind") == [("jti", "j-1"), ("kid", "k-1")]
+    assert shop.rows(REVOKED) == [("jti", "j-1"), ("kid", "k-1")]
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [("issuers.json", "known are k-1"), (None, "KESSAI_TOOLS_ISSUERS_FILE"), ("none.json", "none.json cannot be read")],
+)
+def test_a_key_that_nobody_knows_is_not_revoked_and_the_known_ones_are_named(
+    shop: Shop, run: Run, tmp_path: Path, file: str | None, told: str
+) -> None:
+    Issuer.at(tmp_path, kid="k-1")
+    if file is not None:
+        run.settings(issuers_file=tmp_path / file)
+    assert run("revoke", "--kid", "k-l") == 2
+    assert run.out == ""
+    assert "no key 'k-l' is published" in run.err
+    assert told in run.err
+    assert shop.rows(REVOKED) == []
+
+
+def test_a_key_that_has_called_is_revoked_although_it_is_published_no_more(shop: Shop, run: Run) -> None:
+    shop.run(lambda tools: ask(tools, "get_order", {"order_id": "A-1"}, kid="k-old"))
+    assert run("revoke", "--kid", "k-old") == 0
+    assert shop.rows(REVOKED) == [("kid", "k-old")]
+
+
+def test_a_tokens_id_is_revoked_as_it_is_written_and_what_the_log_knows_of_it_is_told(shop: Shop, run: Run) -> None:
+    shop.run(lambda tools: ask(tools, "get_order", {"order_id": "A-1"}, jti="j-seen"))
+    assert run("revoke", "--jti", "j-seen") == 0
+    assert "the call log has a call of it" in run.out
+    assert run("revoke", "--jti", "j-typo") == 0
+    assert "no call of it is in the log" in run.out
+
+
+def test_help_is_given_by_its_short_name_too(run: Run) -> None:
+    for command in ([], *COMMANDS):
+        assert run(*command, "--help") == 0
+        long = run.out
+        assert run(*command, "-h") == 0
+        assert run.out == long
 
 
 @pytest.mark.parametrize(
