@@ -11,7 +11,7 @@ import asyncio
 
 import psycopg
 
-from host.domain.step import Rows
+from host.domain.rows import Rows
 from host.store import ledger
 from host.store.errors import StoreError
 from host.store.ledger import Committed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from host.domain.state import NOT_COUNTED
-from host.engine.settle import sends_max
+from host.engine.again import sends_max
 from host.workflows.returns import RETURNS
 from shared_contracts.tools import TOOLS
 from tests.crash.audit import Books, Row, Verdict

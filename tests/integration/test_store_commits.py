@@ -13,7 +13,8 @@ from psycopg_pool import AsyncConnectionPool
 
 from host.database import database
 from host.domain.control import STARTED
-from host.domain.step import Rows, Step
+from host.domain.rows import Rows
+from host.domain.step import Step
 from host.engine.drive import load
 from host.engine.parts import Parts
 from host.store.commits import Commits
