@@ -20,6 +20,7 @@ ROLE = {
     "policies": "tools_policies",
     "returns": "tools_returns",
     "notices": "tools_notices",
+    "role": "tools_orders",
     "seed": "tools_owner",
     "switches": "tools_owner",
 }
