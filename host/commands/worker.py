@@ -30,22 +30,39 @@ async def worker(settings: Settings) -> None:
 
         async with runtime(settings, place.links) as opened:
             say(f"ready: {settings.concurrency} at a time, tools at {place.links.server_url}")
-            driver, file = opened.driver, settings.pulse_file
+            driver, file, news = opened.driver, settings.pulse_file, _News()
             _beat(file, works=True)
             try:
-                await work(driver.parts, opened.queue, opened.wake, lambda: _round(driver, file), settings.concurrency)
+                await work(
+                    driver.parts, opened.queue, opened.wake, lambda: _round(driver, file, news), settings.concurrency
+                )
             finally:
                 _beat(file, works=False)
             say("drained")
 
 
-async def _round(driver: Driver, file: Path | None) -> None:
+class _News:
+    """Says what has changed, once: a terminal that repeats itself every few seconds is not read."""
+
+    def __init__(self) -> None:
+        self._reason: str | None = None
+
+    def tell(self, reason: str | None, words: str) -> None:
+        """Say it where the reason is another one than before; None is that there is none any more."""
+        if reason != self._reason:
+            say(words)
+        self._reason = reason
+
+
+async def _round(driver: Driver, file: Path | None, news: _News) -> None:
     """Read the tool server's list again; whoever watches is told whether the database answers too."""
     from host.tool_client.readiness import NotReady, Ready
 
     found = await driver.listing.refresh()
     if isinstance(found, NotReady):
-        say(f"not ready: {found.what} {found.mend}")
+        news.tell(found.reason, f"not ready: {found.what} {found.mend}")
+    else:
+        news.tell(None, "ready again")
     if file is not None:
         async with driver.parts.pool.connection() as connection:
             await connection.execute("SELECT 1")

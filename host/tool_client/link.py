@@ -96,7 +96,7 @@ class Link:
                 self.ready.set_result(client)
                 await self._let_go.wait()
         except* (MCPError, RuntimeError, ValidationError, TimeoutError) as failed:
-            log.warning("the link to the tool server ended: %s", _names(failed))
+            log.info("the link to the tool server ended: %s", _names(failed))  # who waits for it tells why
             self._refuse(self._exchange.seen if self._exchange.seen is not None else _own_verdict(failed))
 
     def _refuse(self, seen: Seen) -> None:
