@@ -64,7 +64,7 @@ def read_again(parts: Parts, step: Step, code: str, looks: int, poll_seconds: fl
     purpose = call.attempts[-1].purpose
     if code in NOT_COUNTED:
         step.recovered()
-    spent = call.engine_reads(purpose) >= min(looks, limits.engine_reads_per_call)
+    spent = call.engine_reads(purpose) >= min(looks, limits.engine_reads_per_send)
     if spent or step.state.control.recoveries > limits.recoveries:
         return None
     tries = sum(attempt.purpose == purpose for attempt in call.attempts)

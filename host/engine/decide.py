@@ -25,10 +25,11 @@ class Proposed:
     step: int | None
 
 
-def authorise(parts: Parts, step: Step, proposed: Proposed) -> tuple[Facts, Decision]:
-    """Judge a call against the state as it is, not as it was when the tool was offered."""
+def authorise(parts: Parts, step: Step, proposed: Proposed) -> tuple[int, Decision]:
+    """Judge a call against the state as it is, not as it was when the tool was offered; gives the decision's number."""
     facts = _facts(parts, step, proposed)
-    return facts, decide(facts)
+    decision = decide(facts)
+    return step.decided(facts, decision), decision
 
 
 def offered(parts: Parts, step: Step) -> frozenset[str]:

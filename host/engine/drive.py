@@ -26,7 +26,7 @@ from host.engine.parts import Kind, Parts, new_jti
 from host.engine.propose import ask_planner, redispatch
 from host.engine.reconcile import looked_up
 from host.engine.send import send
-from host.engine.settle import CUT_OFF, EXPIRED, answered, in_doubt, rejected, transient
+from host.engine.settle import CUT_OFF, EXPIRED, answered, in_doubt, rejected
 from host.engine.verify import read_arguments, verified
 from host.store import ledger
 from host.store.errors import (
@@ -38,6 +38,7 @@ from host.store.errors import (
     UnsettledElsewhereError,
 )
 from shared_contracts.contract import Tool
+from shared_contracts.errors import Category
 
 QUEUE_MAX = 200  # above either, a retry would only make a bad hour worse
 OLDEST_SECONDS_MAX = 15 * 60.0
@@ -226,7 +227,7 @@ class _Driver:
                 asks = step.state.in_hand().under_way() is not None
                 return await self._commit_and_perform() if asks else wait
             case Rejected(error):
-                allowed = not transient(tool, error) or await self._retry_allowed()
+                allowed = error.category is not Category.TRANSIENT or await self._retry_allowed()
                 return rejected(self.parts, step, tool, error, retry_allowed=allowed)
             case Unknown(error):
                 in_doubt(step, tool, error)

@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from host.domain.authorization import ALERTED, TOLD_TO_PLANNER, Decision, Facts, Verdict
+from host.domain.authorization import ALERTED, TOLD_TO_PLANNER, Decision, Verdict
 from host.domain.control import AUTHORIZED, NO_PROPOSAL, PROPOSED, REFUSED, Actor, Execution
 from host.domain.proposals import Final, NeedsHuman, PlannerFault, Reply, ToolCall, Usage
 from host.domain.reasons import FROM_PLANNER, HANDOVER
@@ -84,8 +84,7 @@ def _nothing_offered(parts: Parts, step: Step) -> Wait | None:
     tool = parts.registry.get(wanted)
     names = () if tool is None else tool.arguments.model_fields
     arguments = {name: bound[name] for name in names if name in bound}
-    facts, decision = authorise(parts, step, Proposed(wanted, arguments, None))
-    step.decided(facts, decision)
+    _, decision = authorise(parts, step, Proposed(wanted, arguments, None))
     if decision.verdict is Verdict.HALT:
         return halted(reads=decision.reason == "reads_stopped")
     return _denied(step, decision.reason if decision.reason in HANDOVER else "no_tool_left")
@@ -96,24 +95,21 @@ def _judge(parts: Parts, step: Step, offered_call: ToolCall) -> Wait | None:
     if proposal is None:
         return _refuse(step, _NO_DECISION)
     tool = parts.registry.get(proposal.name)
-    fault = (
-        PlannerFault("unknown_tool", _told("unknown_tool", step)) if tool is None else fault_of(step, tool, proposal)
-    )
+    if tool is None:
+        return _refuse(step, _not_allowed(step, "unknown_tool"), proposal)
+    fault = fault_of(step, tool, proposal)
     if fault is not None:
         return _refuse(step, fault, proposal)
-    proposed = Proposed(proposal.name, proposal.arguments, None)
-    facts, decision = authorise(parts, step, proposed)
-    if tool is None or (decision.verdict is Verdict.DENY and decision.reason in TOLD_TO_PLANNER):
-        step.decided(facts, decision)
-        return _refuse(step, PlannerFault(decision.reason, _told(decision.reason, step)), proposal)
-    return _take(parts, step, tool, proposal, (facts, decision))
+    number, decision = authorise(parts, step, Proposed(proposal.name, proposal.arguments, None))
+    if decision.verdict is Verdict.DENY and decision.reason in TOLD_TO_PLANNER:
+        return _refuse(step, _not_allowed(step, decision.reason), proposal)
+    return _take(parts, step, tool, proposal, number, decision)
 
 
-def _take(parts: Parts, step: Step, tool: Tool, proposal: ToolCall, judged: tuple[Facts, Decision]) -> Wait | None:
-    number, decision = step.decided(*judged), judged[1]
+def _take(parts: Parts, step: Step, tool: Tool, proposal: ToolCall, number: int, decision: Decision) -> Wait | None:
     match decision.verdict:
         case Verdict.DENY:
-            step.refuse(PlannerFault(decision.reason, _told(decision.reason, step)), proposal)
+            step.refuse(_not_allowed(step, decision.reason), proposal)
             step.go(PROPOSED, decision.reason)
             if decision.reason in ALERTED:
                 step.alert(decision.reason, {"tool": tool.name, "call_id": proposal.call_id})
@@ -159,8 +155,7 @@ def redispatch(parts: Parts, step: Step) -> Wait | None:
         step.mark_call(Execution.FAILED, error=OUTDATED)
         return step.review("undecidable", "version_changed")
     proposed = Proposed(call.tool, call.arguments, call.step)
-    facts, decision = authorise(parts, step, proposed)
-    number = step.decided(facts, decision)
+    number, decision = authorise(parts, step, proposed)
     match decision.verdict:
         case Verdict.ALLOW:
             return dispatch(step, tool, number)
@@ -176,20 +171,17 @@ def _outdated(call: CallRecord, tool: Tool) -> bool:
     return (changed and tool.writes) or fault_of_arguments(tool, call.arguments) is not None
 
 
-def _told(reason: str, step: Step) -> str:
+def _not_allowed(step: Step, reason: str) -> PlannerFault:
     allowed = ", ".join(step.workflow.tools.get(step.state.task.state, ())) or "none"
-    return f"{reason}: the tools of this state are: {allowed}."
+    return PlannerFault(reason, f"{reason}: the tools of this state are: {allowed}.")
 
 
 def _refuse(step: Step, fault: PlannerFault, proposal: ToolCall | None = None) -> None:
     """Record, tell and count; too many of them end the planner's part."""
     step.refuse(fault, proposal)
     code = step.state.control.refusals[-1][0]
-    if proposal is None:
-        step.go(NO_PROPOSAL, code)
-    else:
-        step.go(PROPOSED, code)
-        step.go(REFUSED, code)
+    for edge in (NO_PROPOSAL,) if proposal is None else (PROPOSED, REFUSED):
+        step.go(edge, code)
     limits, control = step.workflow.limits, step.state.control
     if control.refusals_in_a_row >= limits.refusals_in_a_row or len(control.refusals) >= limits.refusals:
         step.review("planner_exhausted", "planner_exhausted")

@@ -12,13 +12,12 @@ from datetime import timedelta
 from typing import Any
 
 from host.domain.control import ANSWERED, NEXT_ATTEMPT, Execution
-from host.domain.outcome import Outcome, Rejected, Success, Unknown
+from host.domain.outcome import CallError, Outcome, Rejected, Success, Unknown
 from host.domain.state import NOT_COUNTED
 from host.domain.step import Step
 from host.domain.wait import Wait
 from host.engine.again import read_again, retry_forbidden
 from host.engine.parts import Parts
-from host.engine.settle import internal
 from host.engine.verify import judge
 from shared_contracts.contract import Ambiguous, Tool
 from shared_contracts.errors import Category
@@ -50,7 +49,7 @@ def _found(parts: Parts, step: Step, tool: Tool, record: Mapping[str, Any]) -> W
         return _unknown(step)
     if not tool.succeeded(record):
         step.close_effect("rejected")
-        error = internal("not_success", Category.BUSINESS, "the effect that was found is no success")
+        error = CallError("not_success", Category.BUSINESS, "the effect that was found is no success")
         step.fail_call(error, stamps=("delivered",))
         return step.review("create_rejected", "create_rejected")
     step.close_effect("succeeded", external_id=str(record[tool.external_id]))
@@ -72,14 +71,14 @@ def _not_found(parts: Parts, step: Step, tool: Tool, closed_through: int, *, ret
     if reason is None and may_resend:
         step.mark_call(Execution.REQUESTED)
         return step.go(NEXT_ATTEMPT, "proved_absent")
-    error = internal("proved_absent", Category.TRANSIENT, "nothing was executed, and no send is left")
+    error = CallError("proved_absent", Category.TRANSIENT, "nothing was executed, and no send is left")
     step.fail_call(error, stamps=("delivered",))
     return step.review("attempts_exhausted", "attempts_exhausted" if reason is None else reason)
 
 
 def _look_again(parts: Parts, step: Step, code: str) -> Wait | None:
     """Wait for another look-up within its own bound; beyond it nobody knows."""
-    wait = read_again(parts, step, code, step.workflow.limits.engine_reads_per_call, LOOK_SECONDS)
+    wait = read_again(parts, step, code, step.workflow.limits.engine_reads_per_send, LOOK_SECONDS)
     return _unknown(step) if wait is None else wait
 
 

@@ -19,32 +19,23 @@ from host.engine.parts import Parts, new_jti
 from shared_contracts.contract import Tool
 from shared_contracts.errors import ERRORS, Category
 
-
-def internal(code: str, category: Category, message: str) -> CallError:
-    """Describe something that this host itself found; it has no row of the wire's."""
-    return CallError(code, category, message, False, False, None, {})
-
-
-EXPIRED = internal("expired", Category.AUTHORIZATION, "nobody approved it in time")
-OUTDATED = internal("contract_changed", Category.CONTRACT, "the tool's contract has changed since the call was made")
-CUT_OFF = internal("cut_off", Category.TRANSIENT, "this host died while the request was under way")
+EXPIRED = CallError("expired", Category.AUTHORIZATION, "nobody approved it in time")
+OUTDATED = CallError("contract_changed", Category.CONTRACT, "the tool's contract has changed since the call was made")
+CUT_OFF = CallError("cut_off", Category.TRANSIENT, "this host died while the request was under way")
 
 
 def answered(step: Step, tool: Tool, result: Mapping[str, Any]) -> Wait | None:
     """Record a well-formed answer to the call, and open the read-back or the look that it asks for now."""
     step.close_attempt("success")
     if _of_another(step, tool, result) and (not tool.writes or tool.succeeded(result)):
-        _foreign_answer(step, tool, result)
-        return None
+        return _foreign_answer(step, tool, result)
     if tool.succeeded(result):
         return _succeeded(step, tool, result)
     if tool.pending(result) or tool.doubtful(result):
         step.mark_call(Execution.UNKNOWN if tool.doubtful(result) else Execution.RUNNING, stamps=("returned",))
-        step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
-        return None
-    not_success = internal("not_success", Category.BUSINESS, "the answer does not meet the contract's success")
-    _refused_write(step, not_success)
-    return None
+        return step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
+    not_success = CallError("not_success", Category.BUSINESS, "the answer does not meet the contract's success")
+    return _refused_write(step, not_success)
 
 
 def _succeeded(step: Step, tool: Tool, result: Mapping[str, Any]) -> Wait | None:
@@ -56,12 +47,10 @@ def _succeeded(step: Step, tool: Tool, result: Mapping[str, Any]) -> Wait | None
         step.go(ANSWERED, "answered", evidence)
         if read_back.delay_seconds > 0:
             return Wait("verification", read_back.delay_seconds)
-        step.open_attempt("verification", read_back.tool, new_jti())
-        return None
+        return step.open_attempt("verification", read_back.tool, new_jti())
     step.mark_call(Execution.VERIFIED, result=result, stamps=("returned", "verified", "delivered"))
     step.go(ANSWERED, "answered", evidence)
-    conclude(step, tool, Seen(tool.name, result, None))
-    return None
+    return conclude(step, tool, Seen(tool.name, result, None))
 
 
 def _of_another(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
@@ -77,26 +66,24 @@ def _foreign_answer(step: Step, tool: Tool, result: Mapping[str, Any]) -> None:
         asked = step.state.in_hand().arguments.get(name)
         wrong = {name: {"asked": asked, "answered": result[name], "read": None}}
         step.close_effect("succeeded", external_id=str(result[tool.external_id]), mismatch=wrong)
-        wrong_effect(step, tool, wrong)
-        return
-    error = internal("foreign_answer", Category.PROTOCOL, "the answer is about another object")
+        return wrong_effect(step, tool, wrong)
+    error = CallError("foreign_answer", Category.PROTOCOL, "the answer is about another object")
     step.fail_call(error)
     step.alert("foreign_answer", {"tool": tool.name})
-    step.review(*_review_of(error))
+    return step.review(*_review_of(error))
 
 
 def wrong_effect(step: Step, tool: Tool, wrong: Mapping[str, Any]) -> None:
     """What was made is not what was asked for: record it, tell somebody, and have it undone."""
-    error = internal("wrong_effect", Category.BUSINESS, f"the effect differs in {', '.join(sorted(wrong))}")
+    error = CallError("wrong_effect", Category.BUSINESS, f"the effect differs in {', '.join(sorted(wrong))}")
     step.mark_call(Execution.FAILED, error=error, stamps=("delivered",))
     step.alert("wrong_effect", wrong)
     if step.state.control.control is Control.TOOL_RUNNING:
         step.go(ANSWERED, "wrong_effect")
     row = step.workflow.transition(step.state.task.state, "wrong_effect", Actor.ENGINE)
     if row is not None and _unmet(step, tool, row, {}):  # compared by another contract: a person looks first
-        step.review("undecidable", "version_changed")
-        return
-    step.business("wrong_effect", OBSERVED, "wrong_effect")
+        return step.review("undecidable", "version_changed")
+    return step.business("wrong_effect", OBSERVED, "wrong_effect")
 
 
 def conclude(step: Step, tool: Tool, seen: Seen) -> None:
@@ -104,27 +91,24 @@ def conclude(step: Step, tool: Tool, seen: Seen) -> None:
     task, workflow = step.state.task, step.workflow
     finding = workflow.interpret(task.case, seen)
     if finding is None:
-        step.go(OBSERVED)
-        return
+        return step.go(OBSERVED)
     step.found(finding)
     row = workflow.transition(task.state, finding.event, Actor.ENGINE)
     if row is not None and finding.versions is not None and _unmet(step, tool, row, finding.versions):
-        step.review("undecidable", "version_changed")
-        return
+        return step.review("undecidable", "version_changed")
     if row is not None and row.within_seconds is not None and _active_here(step) > row.within_seconds:
-        step.review("limit", "limit")
-        return
+        return step.review("limit", "limit")
     if finding.contested:
         step.instead = step.fork()
         step.contest()
     target = "" if row is None else row.target
+    evidence = _evidence(seen.result)
     if target not in workflow.ends:
-        step.business(finding.event, OBSERVED, finding.reason, evidence=_refs(seen))
-    elif Control.COMPLETED in workflow.ends[target]:
-        step.go(OBSERVED)
-        step.end(finding.event, finding.reason, Control.COMPLETED, _refs(seen))
-    else:
-        step.review(finding.event, finding.reason, _refs(seen))
+        return step.business(finding.event, OBSERVED, finding.reason, evidence=evidence)
+    if Control.COMPLETED not in workflow.ends[target]:
+        return step.review(finding.event, finding.reason, evidence)
+    step.go(OBSERVED)
+    return step.end(finding.event, finding.reason, Control.COMPLETED, evidence)
 
 
 def _unmet(step: Step, tool: Tool, row: Transition, versions: Mapping[Version, str]) -> bool:
@@ -144,26 +128,16 @@ def _active_here(step: Step) -> float:
 def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allowed: bool) -> Wait | None:
     """Record a refusal: nothing happened. By class: again, an observation, or a person."""
     step.close_attempt(error.outcome, error)
-    if transient(tool, error):
+    if error.category is Category.TRANSIENT:
         return retry(parts, step, tool, error, retry_allowed=retry_allowed)
     if error.category is Category.AUTHORIZATION and error.code.startswith("token_for_other"):
         step.alert(error.code, {"tool": tool.name})
     if tool.writes:
-        _refused_write(step, error)
-        return None
+        return _refused_write(step, error)
     step.fail_call(error)
-    seen = Seen(tool.name, None, error.code)
     if error.category is Category.BUSINESS:
-        conclude(step, tool, seen)
-    else:
-        step.review(*_review_of(error))
-    return None
-
-
-def transient(tool: Tool, error: CallError) -> bool:
-    """A read has no effect, so that a lost answer to it is only a delay."""
-    lost_read = not tool.writes and error.category is Category.UNKNOWN_EFFECT
-    return error.category is Category.TRANSIENT or lost_read
+        return conclude(step, tool, Seen(tool.name, None, error.code))
+    return step.review(*_review_of(error))
 
 
 def _refused_write(step: Step, error: CallError) -> None:
@@ -199,10 +173,6 @@ def in_doubt(step: Step, tool: Tool, error: CallError) -> None:
         step.review("unknown_effect", "unknown_effect")
 
 
-def _evidence(result: Mapping[str, Any]) -> tuple[str, ...]:
-    reference = result.get("evidence_ref")
+def _evidence(result: Mapping[str, Any] | None) -> tuple[str, ...]:
+    reference = None if result is None else result.get("evidence_ref")
     return () if reference is None else (str(reference),)
-
-
-def _refs(seen: Seen) -> tuple[str, ...]:
-    return () if seen.result is None else _evidence(seen.result)
