@@ -62,6 +62,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS016": InvariantError,
     "KS017": InvariantError,
     "KS018": StaleWorkflowError,
+    "KS022": InvariantError,
     "23503": InvariantError,
     "23505": InvariantError,
     "23514": InvariantError,
