@@ -26,10 +26,12 @@ class Gathered:
         self._workflow_id = workflow_id
         self._tables: dict[str, list[dict[str, Any]]] = {}
 
-    def copied(self, *, without: str) -> Gathered:
-        """Copy all rows but those of one table; the copies gather on independently."""
+    def uncontested(self) -> Gathered:
+        """Copy all but what the commit would look into; the copies gather on independently."""
         copy = Gathered(self._workflow_id)
-        copy._tables = {table: [dict(row) for row in rows] for table, rows in self._tables.items() if table != without}
+        copy._tables = {
+            table: [dict(row) for row in rows] for table, rows in self._tables.items() if table != "contests"
+        }
         return copy
 
     @property

@@ -54,7 +54,7 @@ class Step:
     def fork(self) -> Step:
         """Copy the step as it is now, without what it contests; the copies write independently."""
         copied = Step(self.state, self.workflow, self._ids, claim=self.claim, active_ms=self.active_ms)
-        copied._rows = self._rows.copied(without="contests")
+        copied._rows = self._rows.uncontested()
         return copied
 
     def go(self, edge: Edge, reason: str = "", evidence: Iterable[str] = ()) -> None:

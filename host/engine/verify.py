@@ -27,12 +27,12 @@ def read_arguments(read: Tool, call: CallRecord) -> dict[str, Any]:
     return {name: known[name] for name in read.arguments.model_fields if name in known}
 
 
-def record_of(read: Tool, result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _record_in(read: Tool, result: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Give what was read: a look-up may have found nothing."""
     return result["record"] if read.looks_up else result
 
 
-def differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict[str, Any]:
+def _differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict[str, Any]:
     """Name each field in which request, answer and read do not agree; empty means verified."""
     if tool.read_back is None:
         return {}
@@ -41,20 +41,20 @@ def differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict
     return {
         name: {"asked": call.arguments.get(name), "answered": answer.get(name), "read": record.get(name)}
         for name in names
-        if not agrees(answer.get(name), record.get(name))
-        or (name in call.arguments and not agrees(call.arguments[name], record.get(name)))
+        if not _agrees(answer.get(name), record.get(name))
+        or (name in call.arguments and not _agrees(call.arguments[name], record.get(name)))
     }
 
 
-def agrees(expected: Any, actual: Any) -> bool:
+def _agrees(expected: Any, actual: Any) -> bool:
     """Hold every member that was expected; lists agree as sets of equal size, since order is no fact."""
     match expected, actual:
         case Mapping(), Mapping():
-            return all(name in actual and agrees(item, actual[name]) for name, item in expected.items())
+            return all(name in actual and _agrees(item, actual[name]) for name, item in expected.items())
         case list() | tuple(), list() | tuple():
             rest = list(actual)
             for item in expected:
-                found = next((one for one in rest if agrees(item, one)), None)
+                found = next((one for one in rest if _agrees(item, one)), None)
                 if found is None:
                     return False
                 rest.remove(found)
@@ -68,7 +68,7 @@ def verified(parts: Parts, step: Step, tool: Tool, read: Tool, outcome: Outcome)
     match outcome:
         case Success(result):
             step.close_attempt("success")
-            record = record_of(read, result)
+            record = _record_in(read, result)
             if record is None or tool.pending(record):
                 return _again(parts, step, tool, "not_visible")
             if not tool.succeeded(record):  # withdrawn, refused or in doubt since it was answered
@@ -82,7 +82,7 @@ def verified(parts: Parts, step: Step, tool: Tool, read: Tool, outcome: Outcome)
 def judge(step: Step, tool: Tool, record: Mapping[str, Any]) -> None:
     """Compare, and move: verified, or a wrong effect that has to be undone. Expects control `observing`."""
     call = step.state.in_hand()
-    wrong = differences(tool, call, record)
+    wrong = _differences(tool, call, record)
     if not wrong:
         step.close_effect("succeeded", verified=True)
         step.mark_call(Execution.VERIFIED, stamps=("verified", "delivered"))
