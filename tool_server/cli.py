@@ -171,13 +171,18 @@ def _fault_of_database(error: Exception) -> str | None:
     """Give the sentence for what a database or its address does; None for anything else, which is a bug."""
     import psycopg
 
+    from shared_contracts.told import unconnected
+
     match error:
         case psycopg.errors.InsufficientPrivilege():
             return f"{error.diag.message_primary}; KESSAI_TOOLS_MIGRATE_DSN must name the owner of the database"
         case psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName():
             return "the database has no schema of ours yet; run `kessai-tools migrate`"
+        case psycopg.OperationalError(sqlstate=None):
+            asks = error.pgconn is not None and error.pgconn.needs_password
+            return "\n".join(unconnected(str(error), wants_password=asks, setting="KESSAI_TOOLS_MIGRATE_DSN"))
         case psycopg.OperationalError():
-            return f"the database does not answer: {str(error).strip()}"
+            return f"the database gave up: {error.diag.message_primary}; nothing was changed, try again"
         case psycopg.ProgrammingError(sqlstate=None):  # its text quotes the string, which may hold a password
             return "KESSAI_TOOLS_MIGRATE_DSN is no connection string of PostgreSQL"
         case _:

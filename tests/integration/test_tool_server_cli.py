@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from shared_contracts.tools import TOOLS
 from tests.support.tokens import Issuer
@@ -188,8 +189,9 @@ def test_a_seed_file_with_mistakes_ends_with_2_and_names_their_places(shop: Shop
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({}, "KESSAI_TOOLS_MIGRATE_DSN: Field required"),
+        ({}, "KESSAI_TOOLS_MIGRATE_DSN is missing: the connection of the owner of the database, such as KESSAI_TOOLS_"),
         ({"migrate_dsn": "host=127.0.0.1 port=1 dbname=x"}, "the database does not answer"),
+        ({"migrate_dsn": "host=127.0.0.1 port=1 dbname=x"}, "Check host and port in KESSAI_TOOLS_MIGRATE_DSN"),
         ({"migrate_dsn": "postgres//me:hunter2@host"}, "KESSAI_TOOLS_MIGRATE_DSN is no connection string"),
         (
             {"migrate_dsn": "host=127.0.0.1", "migrate_dsm": "typo"},
@@ -202,6 +204,23 @@ def test_what_is_not_ready_ends_with_15_and_names_the_setting(run: Run, settings
     for command in (["migrate"], ["disable", "create_return"], ["tools", "list"]):
         assert run(*command) == 15
         assert told in run.err
+        assert "hunter2" not in run.err
+
+
+@pytest.mark.parametrize(
+    ("password", "told"),
+    [(None, "wants a password and got none"), ("hunter2", "the database refuses the connection")],
+)
+def test_a_password_that_is_missing_or_wrong_is_told_as_that(
+    shop: Shop, run: Run, password: str | None, told: str
+) -> None:
+    plain = {name: value for name, value in conninfo_to_dict(shop.database.owner).items() if name != "password"}
+    run.settings(migrate_dsn=make_conninfo("", **plain, password=password, passfile="/dev/null"))
+    for command in (["migrate"], ["revoke", "--jti", "j-1"], ["tools", "list"]):
+        assert run(*command) == 15
+        assert told in run.err
+        assert "KESSAI_TOOLS_MIGRATE_DSN" in run.err
+        assert "does not answer" not in run.err
         assert "hunter2" not in run.err
 
 
