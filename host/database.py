@@ -18,8 +18,10 @@ from host.store import ledger
 from host.store.packaged import QUEUE, packaged
 from host.store.pool import Pool
 from host.workflows.catalogue import BY_RELEASE
+from shared_contracts.told import unconnected
 
 POOL_SIZE_MAX = 16
+NO_CONNECTION_STRING = "is no connection string; write host=… port=… dbname=… user=…"
 OPEN_SECONDS = 10.0
 # Our statements take milliseconds: who holds a row for longer, or a database that is stuck, must not hold us as well.
 _SESSION = "-c lock_timeout=2000 -c statement_timeout=10000 -c idle_in_transaction_session_timeout=10000"
@@ -53,7 +55,7 @@ def _where(dsn: str) -> str:
     try:
         known = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
-        raise NotReadyError("KESSAI_DSN is no connection string; write host=… port=… dbname=… user=…") from error
+        raise NotReadyError(f"KESSAI_DSN {NO_CONNECTION_STRING}") from error
     return " ".join(f"{name}={known[name]}" for name in ("host", "port", "dbname", "user") if known.get(name))
 
 
@@ -63,8 +65,9 @@ async def _look(dsn: str, where: str) -> None:
         async with await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=int(OPEN_SECONDS)) as first:
             await _check_schema(first)
     except psycopg.OperationalError as error:
-        said = str(error).strip().splitlines()[0]
-        raise NotReadyError(f"the host's database ({where}) does not answer: {said}; check KESSAI_DSN") from error
+        asks = error.pgconn is not None and error.pgconn.needs_password
+        what, mend = unconnected(str(error), wants_password=asks, setting="KESSAI_DSN")
+        raise NotReadyError(f"{what}\n{where}\n{mend}") from error
 
 
 async def _check_schema(connection: AsyncConnection[Any]) -> None:

@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from host.stack.home import default_root
 from host.stack.links import Links
+from shared_contracts.told import complaints, missing
 
 PREFIX = "KESSAI_"
 FOREIGN_PREFIX = "KESSAI_TOOLS_"
@@ -37,13 +38,31 @@ class Settings(BaseSettings):
     )
 
     home: Path | None = None
-    dsn: SecretStr | None = None
-    migrate_dsn: SecretStr | None = None
+    dsn: SecretStr | None = Field(
+        None,
+        description="the connection of the worker's role to the database `host`",
+        examples=["host=db.example dbname=host user=host_rt passfile=secrets/host_rt.pgpass"],
+    )
+    migrate_dsn: SecretStr | None = Field(
+        None,
+        description="the connection of the owner of the database `host`, which KESSAI_DSN is not",
+        examples=["host=db.example dbname=host user=host_owner passfile=secrets/host_owner.pgpass"],
+    )
     role_passwords: Path | None = None
-    server_url: str | None = None
+    server_url: str | None = Field(
+        None, description="the tool server's address", examples=["http://tools.example:8801/mcp"]
+    )
     audience: str | None = None
-    issuer: str | None = None
-    signing_key_file: Path | None = None
+    issuer: str | None = Field(
+        None,
+        description="the name under which tokens are signed, the one in the tool server's issuers.json",
+        examples=["https://host.example"],
+    )
+    signing_key_file: Path | None = Field(
+        None,
+        description="the private key that signs tokens, made by `kessai secrets`",
+        examples=["secrets/signing.jwk"],
+    )
     authz_file: Path = _DATA / "authz-v7.json"
     principal: str = "returns-desk@acme-jp"
     planner: Literal["conformance"] = "conformance"
@@ -66,13 +85,13 @@ def load() -> Settings:
     ours = [name for name in os.environ if name.upper().startswith(PREFIX)]
     unknown = sorted(n for n in ours if not n.upper().startswith(FOREIGN_PREFIX) and n.upper() not in known)
     if unknown:
-        raise SettingsError("; ".join(_unknown(name, known) for name in unknown))
+        raise SettingsError("\n".join(_unknown(name, known) for name in unknown))
     try:
         return Settings()
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
-        said = (f"{PREFIX}{'.'.join(map(str, p['loc'])).upper()}: {p['msg']}" for p in problems)
-        raise SettingsError("; ".join(said)) from None
+        named = ({**p, "loc": (f"{PREFIX}{'.'.join(map(str, p['loc']))}".upper(),)} for p in problems)
+        raise SettingsError("\n".join(complaints(named, PREFIX))) from None
 
 
 def _unknown(name: str, known: set[str]) -> str:
@@ -86,10 +105,16 @@ def links(settings: Settings) -> Links | None:
     if dsn is not None and url is not None and issuer is not None and key is not None:
         return Links(dsn.get_secret_value(), url, url if settings.audience is None else settings.audience, issuer, key)
     needed = {"DSN": dsn, "SERVER_URL": url, "ISSUER": issuer, "SIGNING_KEY_FILE": key}
-    missing = [f"{PREFIX}{name}" for name, value in needed.items() if value is None]
-    if len(missing) == len(needed):
+    lacking = [name for name, value in needed.items() if value is None]
+    if len(lacking) == len(needed):
         return None
-    raise SettingsError(f"set {', '.join(missing)} too, or unset the others to use this machine's own stack")
+    others = ", ".join(f"{PREFIX}{name}" for name in needed if name not in lacking)
+    raise SettingsError("\n".join([*map(lacks, lacking), f"Or unset {others} to use this machine's own stack."]))
+
+
+def lacks(name: str) -> str:
+    """Say of a setting that is not set, and is needed, what it is."""
+    return missing(f"{PREFIX}{name}", Settings.model_fields[name.lower()])
 
 
 def home_root(settings: Settings) -> Path:

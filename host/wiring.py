@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from procrastinate import App
@@ -32,10 +33,12 @@ from host.tool_client.mint import Minter, SigningKey
 from host.tool_client.pace import Pace, Rates
 from host.tool_client.readiness import Listing, NotReady, Reason
 from host.workflows.catalogue import CURRENT, WORKFLOWS
+from shared_contracts.told import complaints
 from shared_contracts.tools import TOOLS
 
 PATIENCE_SECONDS = 30.0  # both may be restarted at once; a tool server is up within a few seconds
 AGAIN_SECONDS = 0.5
+_SHOWN_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,11 @@ def read_authorization(file: Path) -> AuthorizationSet:
     except OSError as error:
         raise NotReadyError(f"the authorization set {file} cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        raise NotReadyError(f"the authorization set {file} is not valid: {error}") from error
+        problems = error.errors(include_url=False, include_input=False)
+        said = complaints(islice(problems, _SHOWN_MAX), "the file")
+        more = [f"… and {len(problems) - _SHOWN_MAX} more"] if len(problems) > _SHOWN_MAX else []
+        lines = [f"the authorization set {file} cannot be used; host/data/authz-v7.json is one that can", *said, *more]
+        raise NotReadyError("\n".join(lines)) from error
     names = [principal.name for principal in known.principals]
     if len(set(names)) != len(names):
         raise NotReadyError(f"the authorization set {file} names a principal twice")

@@ -57,7 +57,7 @@ TOOLS: dict[str, Tool] = {
             reconcile_with="find_return", ambiguous_failure=Ambiguous.RECONCILE_THEN_RESEND_ONCE,
             success_when=Equals("status", "created"), evidence=("return_id", "status", "evidence_ref"),
             external_id="return_id", verification=Verification.READ_BACK,
-            verify=ReadBack("get_return", matches=("order_id", "lines", "refund")),
+            verify=ReadBack("get_return", matches=("order_id", "lines", "reason", "refund")),
             compensate_with="cancel_return", compensate_within_hours=_DAY_HOURS,
             approval_required_when="amount_reaches_threshold",
             forbidden_when=("not_eligible", "quantity_gone", "approval_required", "approval_refused"),

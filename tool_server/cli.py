@@ -12,7 +12,7 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -24,6 +24,7 @@ _EXITS = "Exit codes: 0 done · 2 bad input · 15 not ready (settings, keys, por
 app = typer.Typer(
     help="Kessai's tool server: orders, return rules, returns and notices over MCP.",
     epilog=_EXITS, no_args_is_help=True, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 tools = typer.Typer(help="The tools that this server offers.", no_args_is_help=True)
 app.add_typer(tools, name="tools")
@@ -112,17 +113,30 @@ def enable(name: ToolName) -> None:
 
 @app.command(epilog=_EXITS)
 def revoke(
-    kid: Annotated[str | None, typer.Option(help="A signing key's id: every token that it signed.")] = None,
-    jti: Annotated[str | None, typer.Option(help="One token's id.")] = None,
+    kid: Annotated[
+        str | None,
+        typer.Option(help="A signing key's id: every token that it signed. It must be published, or have called."),
+    ] = None,
+    jti: Annotated[
+        str | None, typer.Option(help="One token's id, as the records have it. Taken as it is: nobody lists ids.")
+    ] = None,
 ) -> None:
-    """Refuse a signing key's tokens, or one token, from the next call on and for good."""
-    match kid, jti:
-        case str(value), None:
-            _revoke("kid", value)
-        case None, str(value):
-            _revoke("jti", value)
-        case _:
-            raise typer.BadParameter("name one of --kid and --jti")
+    """Refuse a signing key's tokens, or one token, from the next call on and for good.
+
+    The published keys are those of KESSAI_TOOLS_ISSUERS_FILE.
+    """
+    from tool_server.revoke import revoke_key, revoke_token
+    from tool_server.settings import OwnerSettings
+    from tool_server.settings import load as settings_of
+
+    if (kid is None) == (jti is None):
+        raise typer.BadParameter("name one of --kid and --jti")
+    owner = settings_of(OwnerSettings)
+    dsn = owner.migrate_dsn.get_secret_value()
+    if kid is not None:
+        typer.echo(asyncio.run(revoke_key(dsn, kid, owner.issuers_file, _operator())))
+    if jti is not None:
+        typer.echo(asyncio.run(revoke_token(dsn, jti, _operator())))
 
 
 @tools.command("list", epilog=_EXITS)
@@ -216,13 +230,18 @@ def _fault_of_database(error: Exception) -> str | None:
     """Give the sentence for what a database or its address does; None for anything else, which is a bug."""
     import psycopg
 
+    from shared_contracts.told import unconnected
+
     match error:
         case psycopg.errors.InsufficientPrivilege():
             return f"{error.diag.message_primary}; KESSAI_TOOLS_MIGRATE_DSN must name the owner of the database"
         case psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName():
             return "the database has no schema of ours yet; run `kessai-tools migrate`"
+        case psycopg.OperationalError(sqlstate=None):
+            asks = error.pgconn is not None and error.pgconn.needs_password
+            return "\n".join(unconnected(str(error), wants_password=asks, setting="KESSAI_TOOLS_MIGRATE_DSN"))
         case psycopg.OperationalError():
-            return f"the database does not answer: {str(error).strip()}"
+            return f"the database gave up: {error.diag.message_primary}; nothing was changed, try again"
         case psycopg.ProgrammingError(sqlstate=None):  # its text quotes the string, which may hold a password
             return "KESSAI_TOOLS_MIGRATE_DSN is no connection string of PostgreSQL"
         case _:
@@ -242,13 +261,6 @@ def _operator() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid-{os.getuid()}"
-
-
-def _revoke(kind: Literal["kid", "jti"], value: str) -> None:
-    from tool_server.store.switches import revoke as refuse_from_now_on
-
-    asyncio.run(refuse_from_now_on(_owner_dsn(), kind, value, _operator()))
-    typer.echo(f"revoked {kind} {value}")
 
 
 def _switch(name: str, *, enabled: bool) -> None:

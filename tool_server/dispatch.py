@@ -23,20 +23,24 @@ from shared_contracts.tools import TOOLS
 from tool_server import relay
 from tool_server.binding import bind
 from tool_server.call import Answer, Answered, Call, Caller, Refused, refused
-from tool_server.errors import SettingsError
+from tool_server.errors import SettingsError, ToolServerError
 from tool_server.log import exception_fields
 from tool_server.post import open_post
 from tool_server.settings import Settings
 from tool_server.store import calls
 from tool_server.store.migrate import NEWEST, NewerSchemaError
 from tool_server.store.pool import BusyError, Pool, UnavailableError
-from tool_server.tools import notices, orders, policies, returns
-from tool_server.tools.handler import Handler
+from tool_server.store.standing import Away, Lookout, Slow, Standing, Works, WrongRole
+from tool_server.tools import Handler, notices, orders, policies, returns
 from tool_server.validation import Checked, check_arguments, fault_of_output
 
 DRAIN_SECONDS = 18.0  # above the longest tool's timeout, below what a supervisor waits
 log = structlog.get_logger()
 T = TypeVar("T")
+
+
+class RoleError(ToolServerError):
+    """A connection string names a role that is not its family's alone."""
 
 
 class Dispatcher:
@@ -50,6 +54,7 @@ class Dispatcher:
             "returns": _pool("returns", settings.returns_dsn),
             "notices": _pool("notices", settings.notices_dsn),
         }
+        self._lookouts = {family: Lookout(pool) for family, pool in self._pools.items()}
         self._handlers: dict[str, Handler] = {
             **orders.HANDLERS,
             **policies.HANDLERS,
@@ -59,12 +64,12 @@ class Dispatcher:
         self._exit = AsyncExitStack()
         self._working: set[asyncio.Task[Any]] = set()
         self._relaying: asyncio.Task[None] | None = None
-        self._looking: asyncio.Task[str | None] | None = None
 
     async def __aenter__(self) -> Self:
-        for pool in self._pools.values():
+        for family, pool in self._pools.items():
             await self._exit.enter_async_context(pool)
-        await self._refuse_newer_schema()
+            self._exit.push_async_callback(self._lookouts[family].close)
+        await self._refuse_what_waiting_cannot_mend()
         stop = asyncio.Event()
         self._relaying = asyncio.create_task(relay.run(self._pools["notices"], self._post.channel, stop))
         self._exit.push_async_callback(_end, self._relaying, stop)
@@ -90,35 +95,30 @@ class Dispatcher:
         return await self._to_its_end(calls.disabled(self._pools["orders"]))
 
     async def ready(self) -> str | None:
-        """Say why calls cannot be served now; None when they can. However many ask, one look is under way."""
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._fault())
-        return await asyncio.shield(self._looking)
-
-    async def _fault(self) -> str | None:
-        """Give a reason that anybody may read: it names no file, no host and no person."""
-        for family, pool in self._pools.items():
-            try:
-                version = await calls.schema_state(pool)
-            except (UnavailableError, BusyError, psycopg.Error) as error:
-                log.warning("database_unavailable", family=family, **exception_fields(error))
-                return f"database_unavailable: {family}"
-            if version != NEWEST:
-                return f"schema_mismatch: {version}, not {NEWEST}"
+        """Say why calls cannot be served now; None when they can. It names no file, no host and no person."""
+        for family, standing in (await self._standings()).items():
+            if (reason := _reason(family, standing)) is not None:
+                return reason
         if self._relaying is None or self._relaying.done():
             return "relay_ended"
         return await self._post.channel.fault()
 
-    async def _refuse_newer_schema(self) -> None:
+    async def _standings(self) -> dict[str, Standing]:
+        """Look at all families at once: one that is slow must not hide what another has to say."""
+        found = await asyncio.gather(*(lookout.standing() for lookout in self._lookouts.values()))
+        return dict(zip(self._lookouts, found, strict=True))
+
+    async def _refuse_what_waiting_cannot_mend(self) -> None:
         """Stop before the first call; a database that is away, or older, is a matter of readiness."""
-        try:
-            found = await calls.schema_state(self._pools["orders"])
-        except (UnavailableError, BusyError, psycopg.Error) as error:
-            log.warning("database_unavailable", **exception_fields(error))
-            return
-        if found > NEWEST:
+        standings = (await self._standings()).values()
+        newest = max((standing.schema for standing in standings if isinstance(standing, Works)), default=NEWEST)
+        wrong = [str(standing.error) for standing in standings if isinstance(standing, WrongRole)]
+        if newest > NEWEST or wrong:
             await self._exit.aclose()
-            raise NewerSchemaError(found, NEWEST)
+        if wrong:
+            raise RoleError("\n".join(wrong))
+        if newest > NEWEST:
+            raise NewerSchemaError(newest, NEWEST)
 
     async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Shield the work from its caller's cancellation, which may come again at every await.
@@ -185,6 +185,22 @@ class Dispatcher:
             log.warning("refusal_not_logged", code=refusal.code, **exception_fields(error))
             return refusal
         return refusal if code == refusal.code else refused(code)
+
+
+def _reason(family: str, standing: Standing) -> str | None:
+    """Give the reason that anybody may read; what nobody else should goes to the log."""
+    match standing:
+        case Works(schema=schema):
+            return None if schema == NEWEST else f"schema_mismatch: {schema}, not {NEWEST}"
+        case WrongRole(error=error):
+            log.error("wrong_role", family=family, role=error.why)
+            return f"wrong_role: {family}"
+        case Away(why=why):
+            log.warning("database_unavailable", family=family, why=why)
+            return f"database_unavailable: {family}"
+        case Slow():
+            log.warning("database_slow", family=family)
+            return f"database_slow: {family}"
 
 
 def _pool(family: str, dsn: SecretStr) -> Pool:

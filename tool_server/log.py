@@ -1,8 +1,9 @@
 """One JSON line per event on stderr: ids and codes.
 
 Invariant: no token, argument, result or personal datum reaches a line. An exception is written as its type and the
-places it passed, never its text; what a library logs is written as its template, without the values put into it,
-and the MCP SDK's own lines, which can quote a request, as the place they came from.
+places it passed, never its text; what a library logs is written as `shared_contracts.quiet` lets it be, and the MCP
+SDK's own lines, which can quote a request, as the place they came from. What PostgreSQL says to a connection that it
+refuses is written as it is: it names a host, a port, a database and a role, and knows of no row.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+
+from shared_contracts.quiet import said
 
 _FRAMES_MAX = 12
 
@@ -36,9 +39,7 @@ class LibraryRecords(logging.Handler):
         if record.exc_info is not None and record.exc_info[1] is not None:
             fields |= exception_fields(record.exc_info[1])
         if not record.name.startswith("mcp"):
-            fields["template"] = str(record.msg).partition("\n")[
-                0
-            ]  # asyncio's is a finished text, with what failed below
+            fields["said"] = said(record)
         structlog.get_logger().log(record.levelno, "library", **fields)
 
 

@@ -17,7 +17,10 @@ _SENDER = "returns@shop.example"  # of a Maildir that nobody named a sender for:
 def open_post(settings: Settings) -> Post:
     """Give the channel and the sender; raises SettingsError, which names the variable to set."""
     if settings.smtp_host is not None and settings.mail_from is None:
-        raise SettingsError("KESSAI_TOOLS_MAIL_FROM: name the sender's address, since KESSAI_TOOLS_SMTP_HOST is set")
+        raise SettingsError(
+            f"KESSAI_TOOLS_MAIL_FROM is missing: the sender's address, such as {_SENDER}, "
+            "since KESSAI_TOOLS_SMTP_HOST is set; see RUNBOOK.md"
+        )
     sender = _SENDER if settings.mail_from is None else settings.mail_from
     domain = _domain(sender)
     if settings.mail_domain is not None:
@@ -45,7 +48,10 @@ def _channel(settings: Settings, domain: str) -> Channel:
             )
         )
     if settings.maildir is None:
-        raise SettingsError("KESSAI_TOOLS_MAILDIR: name a directory for notices, or set KESSAI_TOOLS_SMTP_HOST")
+        raise SettingsError(
+            "KESSAI_TOOLS_MAILDIR is missing: the directory that notices are written to, such as mail; "
+            "or name a mail server in KESSAI_TOOLS_SMTP_HOST; see RUNBOOK.md"
+        )
     return Maildir(settings.maildir)
 
 

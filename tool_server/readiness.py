@@ -30,7 +30,7 @@ async def unready(keyring: Keyring, life: Life, dispatcher: DispatcherProtocol) 
         async with asyncio.timeout(_ANSWER_SECONDS):
             return await dispatcher.ready()
     except TimeoutError:
-        return "database_slow"
+        return "readiness_slow"
     except Exception as error:  # noqa: BLE001 - whatever it is, the server is not ready, and the log says what
         log.error("readiness_failed", **exception_fields(error))
         return "internal_error"

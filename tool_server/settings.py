@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from shared_contracts.told import complaints, missing
 from tool_server.errors import SettingsError
 
 PREFIX = "KESSAI_TOOLS_"
@@ -43,6 +44,14 @@ def _canonical_resource(value: str) -> str:
 
 CommaList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_list)]
 Resource = Annotated[str, AfterValidator(_canonical_resource)]
+_ISSUERS = "the file that says whose tokens are taken, made by `kessai secrets`"
+
+
+def _dsn(what: str, role: str) -> Any:
+    example = f"host=db.example dbname=tools user={role} passfile=secrets/{role}.pgpass"
+    return Field(description=what, examples=[example])
+
+
 PerSecond = Annotated[float, Field(gt=0, le=1_000_000)]
 
 
@@ -56,8 +65,10 @@ class Settings(BaseSettings):
 
     model_config = _CONFIG
 
-    resource: Resource
-    issuers_file: Path
+    resource: Resource = Field(
+        description="the one address that tokens for this server are issued for", examples=["http://127.0.0.1:8801/mcp"]
+    )
+    issuers_file: Path = Field(description=_ISSUERS, examples=["secrets/issuers.json"])
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8801
     allowed_hosts: CommaList = ()
@@ -65,10 +76,10 @@ class Settings(BaseSettings):
     rate_principal: PerSecond = 20.0
     rate_tenant: PerSecond = 100.0
 
-    orders_dsn: SecretStr
-    policies_dsn: SecretStr
-    returns_dsn: SecretStr
-    notices_dsn: SecretStr
+    orders_dsn: SecretStr = _dsn("the connection of the tools that read orders", "tools_orders")
+    policies_dsn: SecretStr = _dsn("the connection of the tools that judge by the rules", "tools_policies")
+    returns_dsn: SecretStr = _dsn("the connection of the tools that make returns", "tools_returns")
+    notices_dsn: SecretStr = _dsn("the connection of the tools that send notices", "tools_notices")
 
     maildir: Path | None = None
     smtp_host: str | None = None
@@ -81,12 +92,13 @@ class Settings(BaseSettings):
 
 
 class OwnerSettings(BaseSettings):
-    """What the owner's commands need: `migrate`, `load`, `disable`, `enable`."""
+    """What the owner's commands need: `migrate`, `load`, `disable`, `enable`, `revoke`."""
 
     model_config = _CONFIG
 
-    migrate_dsn: SecretStr
+    migrate_dsn: SecretStr = _dsn("the connection of the owner of the database", "tools_owner")
     role_passwords: Path | None = None
+    issuers_file: Path | None = None
 
 
 def _known() -> frozenset[str]:
@@ -98,11 +110,18 @@ def _unknown() -> list[str]:
     return sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
 
 
-def _complaints(error: ValidationError) -> list[str]:
+def _complaints(model: type[BaseSettings], error: ValidationError) -> list[str]:
+    problems = error.errors(include_input=False, include_url=False)
     return [
-        f"{PREFIX}{'.'.join(str(part) for part in item['loc']).upper()}: {item['msg'].removeprefix('Value error, ')}"
-        for item in error.errors(include_input=False, include_url=False)
+        missing(_variable(problem["loc"]), model.model_fields[str(problem["loc"][0])])
+        if problem["type"] == "missing"
+        else "".join(complaints([{**problem, "loc": (_variable(problem["loc"]),)}], PREFIX))
+        for problem in problems
     ]
+
+
+def _variable(location: tuple[int | str, ...]) -> str:
+    return f"{PREFIX}{'.'.join(map(str, location))}".upper()
 
 
 def load(model: type[S]) -> S:
@@ -111,8 +130,8 @@ def load(model: type[S]) -> S:
     try:
         settings = model()
     except ValidationError as error:
-        wrong += _complaints(error)
-        raise SettingsError("; ".join(wrong)) from None
+        wrong += _complaints(model, error)
+        raise SettingsError("\n".join(wrong)) from None
     if wrong:
-        raise SettingsError("; ".join(wrong))
+        raise SettingsError("\n".join(wrong))
     return settings

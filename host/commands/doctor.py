@@ -31,6 +31,7 @@ from shared_contracts.base import dump
 
 PACKAGES = ("kessai", "mcp", "psycopg", "procrastinate", "pydantic")
 WORKS_AS = "host_rt"
+READINESS = "tool server's readiness"
 
 
 async def doctor(*, as_json: bool) -> Exit:
@@ -81,6 +82,7 @@ async def _elsewhere(settings: Settings, found: Links) -> AsyncIterator[Check]:
     for finding in await _database(found.dsn):
         yield finding
     yield await _tool_server(settings, found)
+    yield await _readyz(found.server_url)
 
 
 async def _own_stack(settings: Settings) -> AsyncIterator[Check]:
@@ -95,6 +97,8 @@ async def _own_stack(settings: Settings) -> AsyncIterator[Check]:
     own = _links(home, seen)
     for part in seen.parts:
         yield _part(part)
+        if part.name == TOOL_SERVER and part.state is PartState.NOT_READY and part.port is not None:
+            yield await _readyz(resource_at(part.port))
     if own is not None:
         async for finding in _elsewhere(settings, own):
             yield finding
@@ -152,3 +156,16 @@ async def _tool_server(settings: Settings, found: Links) -> Check:
             return Check("tool server", True, f"{found.server_url} takes our tokens and offers {names}", "")
     except (NotReadyError, StackError) as error:
         return Check("tool server", False, str(error), "mend what it names")
+
+
+async def _readyz(server_url: str) -> Check:
+    """What it says of itself: its keys, its database and each family's role in it, its mail."""
+    from host.tool_client.readyz import readyz
+
+    told = await readyz(server_url)
+    if told.ready is None:
+        return Check(READINESS, True, f"not told here: {told.reason}", "")
+    said = "it can serve calls" if told.ready else f"not ready: {plain(told.reason)}"
+    return Check(
+        READINESS, told.ready, said, "" if told.ready else "see “Status and doctor” in RUNBOOK.md, and its log"
+    )

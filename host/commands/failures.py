@@ -13,6 +13,7 @@ from host.settings import SettingsError
 from host.stack.errors import StackError
 from host.store.errors import StaleWorkflowError, StoppedError
 from host.store.migrate import NewerSchemaError, PasswordError
+from shared_contracts.told import unconnected
 
 EXPECTED = (
     CommandError, CaseError, RequestConflictError, SettingsError, NotReadyError, StackError, StoppedError,
@@ -44,11 +45,13 @@ def _lines(error: Exception) -> tuple[str, str]:
             return "new work is stopped", "Nothing was written. Try again when the stop is lifted."
         case psycopg.errors.InsufficientPrivilege():
             return f"the database refuses: {error.diag.message_primary}", "Use the role that owns the database."
+        case psycopg.OperationalError(sqlstate=None):
+            asks = error.pgconn is not None and error.pgconn.needs_password
+            setting = "KESSAI_DSN (for migrate: KESSAI_MIGRATE_DSN)"
+            what, mend = unconnected(str(error), wants_password=asks, setting=setting)
+            return what, mend
         case psycopg.Error():
-            said = str(error).strip().splitlines()
-            return (
-                f"the host's database does not answer: {said[0] if said else 'no reason given'}",
-                "Check the connection string: KESSAI_MIGRATE_DSN for migrate, else KESSAI_DSN.",
-            )
+            return f"the host's database gave up: {error.diag.message_primary}", "Nothing was lost; try again."
         case _:
-            return str(error), ""
+            what, _, mend = str(error).partition("\n")
+            return what, mend

@@ -1,4 +1,4 @@
-"""What libraries say while cases are driven: on standard error, as templates and types, never with values in them.
+"""What libraries say while cases are driven: on standard error, in words without what they quote.
 
 Invariant: no text of an exception reaches the log. The database's texts quote rows, and a row holds what a customer
 wrote; asyncio's quote the exceptions of forgotten tasks. Standard output belongs to what was asked for.
@@ -12,17 +12,18 @@ from typing import Any
 
 import structlog
 
+from shared_contracts.quiet import said
+
 
 class LibraryRecords(logging.Handler):
     """Passes what libraries log on as an event of our own, without what they quote."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record; of a template only the first line, since a finished text may stand in the others."""
+        """Write one record."""
         fields: dict[str, Any] = {"library": record.name, "place": f"{record.module}:{record.lineno}"}
         if record.exc_info is not None and record.exc_info[1] is not None:
             fields["error"] = type(record.exc_info[1]).__name__
-        said = str(record.msg).partition("\n")[0]
-        structlog.get_logger().log(record.levelno, "library", template=said, **fields)
+        structlog.get_logger().log(record.levelno, "library", said=said(record), **fields)
 
 
 def configure() -> None:

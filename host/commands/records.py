@@ -70,7 +70,7 @@ def _check(wanted: Selection) -> None:
         raise CommandError(Exit.BAD_INPUT, "--exceptions is a list of its own", "Leave --state and --before out.")
 
 
-def _listed(row: store.Row) -> ListedWorkflow:
+def _listed(row: store.Summary) -> ListedWorkflow:
     fields = asdict(row)
     effects, alerts = fields.pop("effects"), fields.pop("alerts")
     held, wake_reason = fields.pop("held"), fields.pop("wake_reason")

@@ -117,7 +117,7 @@ def _read_scopes(wanted: TokenRequest, principal: Principal) -> frozenset[str]:
         named = ", ".join(sorted(beyond))
         mend = f"It may read: {' '.join(sorted(held))}. A write is allowed by its name: --allow-write TOOL."
         raise _refused(f"{named} is no read of {principal.name}", mend)
-    if not scopes:
+    if scopes == frozenset():
         raise _refused(f"{principal.name} may read nothing", "Name another principal.")
     return scopes
 

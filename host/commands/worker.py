@@ -6,11 +6,15 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 from host import pulse
 from host.commands.exits import CommandError, Exit
 from host.commands.output import say, write_json
 from host.commands.workplace import choice, working
-from host.settings import Settings, SettingsError, home_root
+from host.database import NO_CONNECTION_STRING
+from host.settings import Settings, SettingsError, home_root, lacks
 from host.stack.stack import temporary_database
 from host.store.migrate import migrate as bring_up
 from host.workflows.catalogue import WORKFLOWS
@@ -30,22 +34,39 @@ async def worker(settings: Settings) -> None:
 
         async with runtime(settings, place.links) as opened:
             say(f"ready: {settings.concurrency} at a time, tools at {place.links.server_url}")
-            driver, file = opened.driver, settings.pulse_file
+            driver, file, news = opened.driver, settings.pulse_file, _News()
             _beat(file, works=True)
             try:
-                await work(driver.parts, opened.queue, opened.wake, lambda: _round(driver, file), settings.concurrency)
+                await work(
+                    driver.parts, opened.queue, opened.wake, lambda: _round(driver, file, news), settings.concurrency
+                )
             finally:
                 _beat(file, works=False)
             say("drained")
 
 
-async def _round(driver: Driver, file: Path | None) -> None:
+class _News:
+    """Says what has changed, once: a terminal that repeats itself every few seconds is not read."""
+
+    def __init__(self) -> None:
+        self._reason: str | None = None
+
+    def tell(self, reason: str | None, words: str) -> None:
+        """Say it where the reason is another one than before; None is that there is none any more."""
+        if reason != self._reason:
+            say(words)
+        self._reason = reason
+
+
+async def _round(driver: Driver, file: Path | None, news: _News) -> None:
     """Read the tool server's list again; whoever watches is told whether the database answers too."""
     from host.tool_client.readiness import NotReady, Ready
 
     found = await driver.listing.refresh()
     if isinstance(found, NotReady):
-        say(f"not ready: {found.what} {found.mend}")
+        news.tell(found.reason, f"not ready: {found.what} {found.mend}")
+    else:
+        news.tell(None, "ready again")
     if file is not None:
         async with driver.parts.pool.connection() as connection:
             await connection.execute("SELECT 1")
@@ -66,10 +87,10 @@ def _beat(file: Path | None, *, works: bool) -> None:
 async def migrate(settings: Settings, *, as_json: bool) -> None:
     """Apply what is missing."""
     if settings.migrate_dsn is not None:
-        owner = settings.migrate_dsn.get_secret_value()
+        owner = _connection_string(settings.migrate_dsn.get_secret_value())
         applied = await asyncio.to_thread(bring_up, owner, WORKFLOWS, settings.role_passwords)
     elif settings.dsn is not None:
-        raise SettingsError("KESSAI_MIGRATE_DSN is missing: the owner's connection, not that of KESSAI_DSN")
+        raise SettingsError(lacks("MIGRATE_DSN"))
     else:
         async with temporary_database(home_root(settings), choice(settings)):
             applied = ()
@@ -79,3 +100,12 @@ async def migrate(settings: Settings, *, as_json: bool) -> None:
     for name in applied:
         say(f"applied {name}")
     say("the host's database has this program's schema")
+
+
+def _connection_string(text: str) -> str:
+    """Give it back; libpq's own complaint would quote it, with the password that may be in it."""
+    try:
+        conninfo_to_dict(text)
+    except psycopg.ProgrammingError:
+        raise SettingsError(f"KESSAI_MIGRATE_DSN {NO_CONNECTION_STRING}") from None
+    return text

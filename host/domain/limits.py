@@ -23,7 +23,7 @@ class Limits:
     refusals_in_a_row: int  # proposals of the contract class that were refused
     refusals: int
     recoveries: int  # restarts after a crash, so that a poison case cannot kill workers for ever
-    engine_reads_per_call: int  # verification and reconciliation
+    engine_reads_per_send: int  # and per purpose: verification, reconciliation
     repeats: int  # the same action again after it succeeded
 
 

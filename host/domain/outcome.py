@@ -24,7 +24,7 @@ _WIRE_CODES = frozenset(ERRORS) - _NEVER_FROM_THE_WIRE
 
 @dataclass(frozen=True, slots=True)
 class CallError:
-    """Why a call has no result. `maybe_executed` is about effects: a read has none.
+    """Why a call has no result; whether it had an effect all the same is told by the outcome that carries it.
 
     `cut_off` tells that the tool server's process died under the request, as our own seen facts show.
     """
@@ -32,10 +32,8 @@ class CallError:
     code: str
     category: Category
     message: str
-    retryable: bool
-    maybe_executed: bool
-    retry_after_seconds: float | None
-    details: dict[str, Any]
+    retry_after_seconds: float | None = None
+    details: dict[str, Any] = field(default_factory=dict)
     cut_off: bool = False
 
     @property
@@ -140,7 +138,7 @@ class ToolResult:
     fits: bool
 
 
-Seen = NotSent | TimedOut | Lost | HttpStatus | NotMcp | RpcError | ToolError | ToolResult
+WireResult = NotSent | TimedOut | Lost | HttpStatus | NotMcp | RpcError | ToolError | ToolResult
 
 # Statuses that mean what they say. Any 5xx may have executed; any other status is no answer of ours.
 _STATUS = {401: "token_invalid", 403: "token_invalid", 413: "invalid_arguments", 429: "rate_limited"}
@@ -160,23 +158,21 @@ _RPC = {
 _OF_A_READ = {row.code: "no_answer" for row in ERRORS.values() if row.category is Category.UNKNOWN_EFFECT}
 
 
-def classify(seen: Seen, *, writes: bool) -> Outcome:
+def classify(seen: WireResult, *, writes: bool) -> Outcome:
     """Give the outcome of one call; `writes` is the contract's word on whether the tool has effects."""
     if isinstance(seen, ToolResult) and seen.fits:
         return Success(seen.value)
     code = code_of(seen)
     row = ERRORS[code if writes else _OF_A_READ.get(code, code)]
-    unknown = writes and not row.outcome_known
     details = _details(seen) if row.code == code else {"code": code, **_details(seen)}
     died = isinstance(seen, Lost) and seen.server_died
     error = CallError(
-        row.code, row.category, _message(seen, code), row.retryable, unknown, _retry_after(seen, row.category), details,
-        died,
-    )  # fmt: skip
-    return Unknown(error) if unknown else Rejected(error)
+        row.code, row.category, _message(seen, code), _retry_after(seen, row.category), details, cut_off=died
+    )
+    return Unknown(error) if writes and not row.outcome_known else Rejected(error)
 
 
-def code_of(seen: Seen) -> str:
+def code_of(seen: WireResult) -> str:
     """Name the row of our table that fits what was seen, for a write."""
     match seen:
         case NotSent():
@@ -198,7 +194,7 @@ def code_of(seen: Seen) -> str:
     return code
 
 
-def broke_protocol(seen: Seen) -> bool:
+def broke_protocol(seen: WireResult) -> bool:
     """Tell whether the server itself is in question, and not only this call."""
     return isinstance(seen, NotMcp | HttpStatus | RpcError) and code_of(seen) in {"bad_answer", "version_mismatch"}
 
@@ -216,14 +212,14 @@ def _status_code(seen: HttpStatus) -> str:
     return reported if _REPORTS.get(seen.status) is ERRORS[reported].category else code
 
 
-def _retry_after(seen: Seen, category: Category) -> float | None:
+def _retry_after(seen: WireResult, category: Category) -> float | None:
     wanted = seen.retry_after_seconds if isinstance(seen, HttpStatus) else None
     if wanted is None or category is not Category.TRANSIENT:
         return None
     return min(max(wanted, 0.0), RETRY_AFTER_SECONDS_MAX)
 
 
-def _message(seen: Seen, code: str) -> str:
+def _message(seen: WireResult, code: str) -> str:
     """The server's own words only beside a code that we know; they are shown to people and decide nothing."""
     meaning = ERRORS[code].meaning
     if not isinstance(seen, RpcError | ToolError) or seen.report is None or seen.report.code != code:
@@ -232,7 +228,7 @@ def _message(seen: Seen, code: str) -> str:
     return words[:MESSAGE_LENGTH_MAX].strip() or meaning
 
 
-def _details(seen: Seen) -> dict[str, Any]:
+def _details(seen: WireResult) -> dict[str, Any]:
     match seen:
         case NotSent(why) | Lost(why) | NotMcp(why):
             return {"why": why}

@@ -1,9 +1,10 @@
-"""Why a case went to a person: one total map from reason code to one of five classes."""
+"""Why a case went to a person: one total map from reason code to one of five classes, and the end that it has."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
+from host.domain.control import Control
 from shared_contracts.errors import ERRORS, Category
 
 
@@ -74,3 +75,9 @@ HANDOVER |= {code: _BY_CATEGORY[row.category] for code, row in ERRORS.items() if
 def handover_class(reason: str) -> Handover:
     """Give the class of a reason; an unlisted one is a bug, which a test finds before a person does."""
     return HANDOVER[reason]
+
+
+def review_end(reason: str) -> Control:
+    """Tell which end a review reason has: ours or the planner's defect is `failed`, all else needs a person."""
+    handover_class(reason)
+    return Control.FAILED if reason in {"planner_exhausted", "contract_broken"} else Control.NEEDS_HUMAN

@@ -6,7 +6,7 @@ Evidence  what was observed         planner, verification
 Control   budgets and stops         engine, authorization
 Trace     versions and sequence     audit, recovery
 
-Invariant: what `OWNERS` names for a field is the only module that gives it another value after the row was read.
+Invariant: what `owners.OWNERS` names for a field is the only module that gives it another value after the row was read.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from host.domain.control import Control, Execution
+from host.domain.control import ENDS, Control, Execution, IllegalTransitionError
+from host.domain.limits import Limits
 from host.domain.workflow import Seen
 from shared_contracts.approval import Action
 from shared_contracts.base import parse
@@ -185,6 +185,23 @@ class State:
     control: ControlLayer
     trace: Trace
 
+    def in_hand(self) -> CallRecord:
+        """Give the call in hand, where the control state promises one."""
+        if self.proposal is None:
+            raise IllegalTransitionError(self.control.control, "no call in hand", "?")
+        return self.proposal
+
+    def request(self) -> Attempt:
+        """Give the request under way, where a commit has promised one."""
+        under_way = self.in_hand().under_way()
+        if under_way is None:
+            raise IllegalTransitionError(self.control.control, "no request under way", "?")
+        return under_way
+
+    def ended(self) -> bool:
+        """Tell whether the engine's part is over."""
+        return self.control.control in ENDS
+
     def calls_made(self) -> int:
         """Count tool calls against the workflow's limit: every attempt is one."""
         return sum(call.counted() for call in self.evidence.calls)
@@ -192,6 +209,10 @@ class State:
     def calls_made_of(self, tool: str) -> int:
         """Count tool calls of one tool."""
         return sum(call.counted() for call in self.evidence.calls if call.tool == tool)
+
+    def calls_left(self, tool: str, limits: Limits) -> bool:
+        """Tell whether one more call of the tool is within the limits."""
+        return self.calls_made() < limits.calls and self.calls_made_of(tool) < limits.calls_per_tool
 
     def with_call(self, call: CallRecord) -> State:
         """Put the call in its place, and in hand."""
@@ -228,34 +249,6 @@ class State:
         return max(own, key=lambda effect: effect.attempt) if own else None
 
 
-class Owner(StrEnum):
-    """The module that may change a field; LOADED is nobody: it is as the row has it."""
-
-    LOADED = "host.domain.state"
-    STEP = "host.domain.step"  # a move, an answer or a refusal that the step in hand records
-    COMMIT = "host.engine.drive"  # what the database gave back, through `after`
-
-
-# fmt: off
-OWNERS: dict[str, Owner] = {
-    **dict.fromkeys((f"Task.{name}" for name in (
-        "workflow_id", "kind", "release", "tenant_id", "principal", "request_id", "customer", "resource", "case",
-        "requested_at")), Owner.LOADED),
-    **dict.fromkeys(("Task.state", "Task.resume_state", "Task.reason"), Owner.STEP),
-    "State.proposal": Owner.STEP,
-    "Evidence.calls": Owner.STEP, "Evidence.effects": Owner.STEP,
-    "Evidence.versions": Owner.LOADED, "Evidence.asked": Owner.LOADED,
-    **dict.fromkeys((f"ControlLayer.{name}" for name in (
-        "control", "tokens", "cost_micros", "cost_today", "refusals_in_a_row", "refusals", "recoveries")), Owner.STEP),
-    **dict.fromkeys(("ControlLayer.active_ms", "ControlLayer.entered_active_ms"), Owner.COMMIT),
-    **dict.fromkeys((f"ControlLayer.{name}" for name in (
-        "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep")), Owner.LOADED),
-    "Trace.version": Owner.COMMIT, "Trace.fence": Owner.COMMIT, "Trace.committed_at": Owner.COMMIT,
-    "Trace.seq": Owner.STEP, "Trace.decisions": Owner.STEP,
-}
-# fmt: on
-
-
 def from_row(row: Mapping[str, Any]) -> State:
     """Read the five layers out of what `ledger.load` gives."""
     w = row["workflow"]
@@ -278,19 +271,12 @@ def from_row(row: Mapping[str, Any]) -> State:
         ),
         control=ControlLayer(
             control=control,
-            active_ms=w["active_ms"],
-            entered_active_ms=w["entered_active_ms"],
-            tokens=w["tokens"],
-            cost_micros=w["cost_micros"],
-            cost_today=row["cost_today"],
-            refusals_in_a_row=w["refusals_in_a_row"],
             refusals=tuple((refusal["code"], refusal["message"]) for refusal in row["refusals"]),
-            recoveries=w["recoveries"],
-            updates_stopped=row["updates_stopped"],
-            reads_stopped=row["reads_stopped"],
             leased=row["leased"] is True,
             abandoned=w["lease_owner"] is not None and row["leased"] is not True,
             asleep=row["asleep"] is True,
+            **{name: w[name] for name in _COUNTED},
+            **{name: row[name] for name in ("cost_today", "updates_stopped", "reads_stopped")},
         ),
         trace=Trace(w["version"], w["fence"], w["seq"], row["decisions"]),
     )
@@ -314,6 +300,9 @@ _TASK_NAMES = (
     "kind", "release", "tenant_id", "principal", "request_id", "customer", "resource", "state", "resume_state",
     "reason",
 )  # fmt: skip
+_COUNTED = ("active_ms", "entered_active_ms", "tokens", "cost_micros", "refusals_in_a_row", "recoveries")
+_CALL_NAMES = ("step", "call_id", "tool", "arguments", "fingerprint", "result", "contract_version")
+_EFFECT_NAMES = ("step", "attempt", "name", "idempotency_key", "outcome", "external_id")
 
 
 def _call(call: Mapping[str, Any], attempts: list[Mapping[str, Any]]) -> CallRecord:
@@ -321,27 +310,16 @@ def _call(call: Mapping[str, Any], attempts: list[Mapping[str, Any]]) -> CallRec
         Attempt(a["n"], a["purpose"], a["tool"], a["jti"], a["outcome"]) for a in attempts if a["step"] == call["step"]
     )
     return CallRecord(
-        step=call["step"],
-        call_id=call["call_id"],
-        tool=call["tool"],
-        arguments=call["arguments"],
-        fingerprint=call["fingerprint"],
         execution=Execution(call["execution_state"]),
-        result=call["result"],
         error=None if call["error"] is None else call["error"]["code"],
         attempts=own,
-        contract_version=call["contract_version"],
+        **{name: call[name] for name in _CALL_NAMES},
     )
 
 
 def _effect(effect: Mapping[str, Any]) -> Effect:
     return Effect(
-        step=effect["step"],
-        attempt=effect["attempt"],
-        name=effect["name"],
-        idempotency_key=effect["idempotency_key"],
-        outcome=effect["outcome"],
-        external_id=effect["external_id"],
         verified=effect["verified_at"] is not None,
         opened_at=datetime.fromisoformat(effect["opened_at"]),
+        **{name: effect[name] for name in _EFFECT_NAMES},
     )

@@ -7,25 +7,34 @@ of it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from host.domain.authorization import VERSION, Decision, Facts
-from host.domain.control import DISPATCHED, PLAIN, Actor, Control, Edge, Execution, IllegalTransitionError
+from host.domain.control import (
+    ANSWERED,
+    DISPATCHED,
+    PLAIN,
+    REFUSED,
+    Actor,
+    Control,
+    Edge,
+    Execution,
+    IllegalTransitionError,
+)
 from host.domain.kept import CODE_MAX, kept_json, kept_text
 from host.domain.outcome import CallError
 from host.domain.proposals import PlannerFault, ToolCall, Usage
-from host.domain.reasons import handover_class
+from host.domain.reasons import review_end
+from host.domain.rows import Gathered, Rows, error_record
 from host.domain.state import Attempt, CallRecord, Effect, State
-from host.domain.workflow import RESUME, Finding, Move, Transition, Workflow
+from host.domain.wait import Wait
+from host.domain.workflow import RESUME, Finding, Move, Workflow
 from shared_contracts.approval import LIFETIME, Action, ApprovalEvent, action_digest
 from shared_contracts.base import dump
 from shared_contracts.contract import Tool
 from shared_contracts.digest import action_fingerprint, digest
-
-# For each table the rows that a commit adds to it or changes in it; each names its workflow.
-Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 class Step:
@@ -40,24 +49,15 @@ class Step:
         self.active_ms = active_ms
         self.claim = claim
         self._ids = moves
-        self._rows: dict[str, list[dict[str, Any]]] = {}
+        self._rows = Gathered(str(state.task.workflow_id))
         self._active_limit_ms: int | None = None
         self.instead: Step | None = None  # what to write where a stop, the clock or another's doubt forbids this
 
     def fork(self) -> Step:
         """Copy the step as it is now, without what it contests; the copies write independently."""
         copied = Step(self.state, self.workflow, self._ids, claim=self.claim, active_ms=self.active_ms)
-        copied._rows = {table: [dict(row) for row in rows] for table, rows in self._rows.items() if table != "contests"}
+        copied._rows = self._rows.uncontested()
         return copied
-
-    def _written(self, table: str, step: int) -> dict[str, Any] | None:
-        """Find the row of a call: one statement writes it once, and what it says is added to."""
-        return next((row for row in self._rows.get(table, ()) if row["step"] == step), None)
-
-    def _write(self, table: str, **row: Any) -> None:
-        self._rows.setdefault(table, []).append({"workflow_id": str(self.state.task.workflow_id), **row})
-
-    # -- moves of the two machines ------------------------------------------------------------------------------
 
     def go(self, edge: Edge, reason: str = "", evidence: Iterable[str] = ()) -> None:
         """Move the control machine; the business state stays."""
@@ -70,7 +70,9 @@ class Step:
         self, event: str, edge: Edge, reason: str, actor: Actor = Actor.ENGINE, evidence: Iterable[str] = ()
     ) -> None:
         """Make a business move that rides on `edge`."""
-        row = self._row(event, actor)
+        row = self.workflow.transition(self.state.task.state, event, actor)
+        if row is None:
+            raise IllegalTransitionError(self.state.task.state, event, "?")
         target = row.target if row.target != RESUME else str(self.state.task.resume_state)
         keeps = self.state.task.state if target == self.workflow.retry_state else None
         self._move(edge, target, event, actor, reason, evidence)
@@ -82,13 +84,18 @@ class Step:
         """Make the business move into an end, with its audit row and its outbox row."""
         before = self.state.task.state
         self.business(event, Edge(self.state.control.control, end), reason, actor, evidence)
-        self._close_audit(before, end)
+        task = self.state.task
+        result = {"from": before, "state": task.state, "control": end.value, "reason": task.reason}
+        self._audit("workflow_ended", task.state, result)
+        told = {"workflow_id": str(task.workflow_id), **result, "effects": self.state.evidence.verified_ids()}
+        self._rows.add("outbox", seq=self.state.trace.seq, topic=f"{task.kind}.{task.state.lower()}", payload=told)
 
-    def _row(self, event: str, actor: Actor) -> Transition:
-        row = self.workflow.transition(self.state.task.state, event, actor)
-        if row is None:
-            raise IllegalTransitionError(self.state.task.state, event, "?")
-        return row
+    def review(self, event: str, reason: str, evidence: Iterable[str] = ()) -> None:
+        """Hand the case to a person, or call it failed where the fault is ours."""
+        end = review_end(reason)
+        if end is Control.FAILED and self.state.control.control is Control.TOOL_PROPOSED:
+            self.go(REFUSED, reason)  # no edge leads from a call that waits to a failure
+        self.end(event, reason, end, evidence)
 
     def _move(self, edge: Edge, target: str, event: str, actor: Actor, reason: str, evidence: Iterable[str]) -> None:
         here = self.state
@@ -96,7 +103,7 @@ class Step:
         if edge.source is not here.control.control or move not in self._ids:
             raise IllegalTransitionError(f"{here.control.control}/{here.task.state}", event, f"{edge.target}/{target}")
         seq = here.trace.seq + 1
-        self._write("checkpoints", seq=seq, move_id=self._ids[move], reason=reason, evidence=list(evidence))
+        self._rows.add("checkpoints", seq=seq, move_id=self._ids[move], reason=reason, evidence=list(evidence))
         self.state = replace(
             here,
             task=replace(here.task, state=target),
@@ -104,25 +111,16 @@ class Step:
             trace=replace(here.trace, seq=seq),
         )
 
-    def _close_audit(self, before: str, end: Control) -> None:
-        task = self.state.task
-        result = {"from": before, "state": task.state, "control": end.value, "reason": task.reason}
-        self._audit("workflow_ended", task.state, result)
-        told = {"workflow_id": str(task.workflow_id), **result, "effects": self.state.evidence.verified_ids()}
-        self._write("outbox", seq=self.state.trace.seq, topic=f"{task.kind}.{task.state.lower()}", payload=told)
-
     def _audit(self, action: str, result: str, details: Mapping[str, Any]) -> None:
         who = {"actor": self.state.task.principal, "resource": self.state.task.resource}
-        self._write("audit", **who, action=action, result=result, details=dict(details))
+        self._rows.add("audit", **who, action=action, result=result, details=dict(details))
 
     def alert(self, code: str, details: Mapping[str, Any]) -> None:
         """Record that somebody, or a planner, reached for what is not theirs."""
         self._audit("alert", code, details)
 
-    # -- the call in hand ---------------------------------------------------------------------------------------
-
-    def open_call(self, proposal: ToolCall, tool: Tool, execution: Execution) -> CallRecord:
-        """Make a step out of a proposal."""
+    def open_call(self, proposal: ToolCall, tool: Tool, execution: Execution) -> None:
+        """Make a step out of a proposal that was taken; refusals in a row are over."""
         call = CallRecord(
             step=len(self.state.evidence.calls) + 1,
             call_id=proposal.call_id,
@@ -135,28 +133,18 @@ class Step:
             attempts=(),
             contract_version=tool.version,
         )
-        self._write(
-            "calls_opened",
-            step=call.step,
-            call_id=call.call_id,
-            tool=call.tool,
-            contract_version=tool.version,
-            arguments=dict(call.arguments),
-            fingerprint=call.fingerprint,
-            execution_state=execution.value,
-            stamps=[],
-        )
-        self.state = self.state.with_call(call)
-        return call
+        self._rows.open_call(call)
+        taken = replace(self.state, control=replace(self.state.control, refusals_in_a_row=0))
+        self.state = taken.with_call(call)
 
     def ask_approval(self, action: Action) -> None:
         """Ask a person; the request stands for as long as an approval may, from this commit on."""
         asked = {"action": dump(action), "action_digest": action_digest(action)}
-        self._write("approval_requests", **asked, lifetime_seconds=LIFETIME.total_seconds())
+        self._rows.add("approval_requests", **asked, lifetime_seconds=LIFETIME.total_seconds())
 
     def record_decision(self, event: ApprovalEvent, kid: str, text: str, seconds: float) -> None:
         """Keep what a person decided, as it was signed."""
-        self._write(
+        self._rows.add(
             "approvals",
             event_id=event.event_id,
             version=event.version,
@@ -171,33 +159,32 @@ class Step:
 
     def dispatch(self, tool: Tool, jti: str, decision_n: int, approved_version: int | None) -> None:
         """Send the call in hand: running, an attempt, and for a write the intent under its key and its approval."""
-        call = self._in_hand()
-        self.settle_call(Execution.RUNNING, stamps=("authorized", "started"))
+        self.mark_call(Execution.RUNNING, stamps=("authorized", "started"))
         self.open_attempt("call", tool.name, jti)
         self._active_limit_ms = int(self.workflow.limits.active_seconds * 1000)
         if tool.writes:
-            self._open_effect(call, tool, decision_n, approved_version)
+            self._open_effect(tool, decision_n, approved_version)
         self.go(DISPATCHED)
 
     def open_attempt(self, purpose: str, tool: str, jti: str) -> None:
         """Record a request before it leaves; at most one stands open."""
-        call = self._in_hand()
+        call = self.state.in_hand()
         attempt = Attempt(len(call.attempts) + 1, purpose, tool, jti, None)
-        self._write("attempts_opened", step=call.step, n=attempt.n, purpose=purpose, tool=tool, jti=jti)
+        self._rows.add("attempts_opened", step=call.step, n=attempt.n, purpose=purpose, tool=tool, jti=jti)
         self.state = self.state.with_call(replace(call, attempts=(*call.attempts, attempt)))
 
     def close_attempt(self, outcome: str, error: CallError | None = None) -> None:
         """Record what came of the request under way."""
-        call = self._in_hand()
+        call = self.state.in_hand()
         under_way = call.under_way()
         if under_way is None:
             return
         closed = replace(under_way, outcome=outcome)
-        self._write("attempts_closed", step=call.step, n=closed.n, outcome=outcome, error=_error_record(error))
+        self._rows.add("attempts_closed", step=call.step, n=closed.n, outcome=outcome, error=error_record(error))
         attempts = tuple(closed if a.n == closed.n else a for a in call.attempts)
         self.state = self.state.with_call(replace(call, attempts=attempts))
 
-    def settle_call(
+    def mark_call(
         self,
         execution: Execution,
         *,
@@ -206,47 +193,30 @@ class Step:
         stamps: tuple[str, ...] = (),
     ) -> None:
         """Record what is known of the call in hand."""
-        call = self._in_hand()
+        call = self.state.in_hand()
         known = result if result is not None else call.result
         self.state = self.state.with_call(
             replace(call, execution=execution, result=known, error=None if error is None else error.code)
         )
-        opened = self._written("calls_opened", call.step)
-        if opened is not None:
-            opened |= {"execution_state": execution.value, "stamps": [*opened["stamps"], *stamps]}
-            return
-        updated = self._written("calls_updated", call.step)
-        if updated is None:
-            self._write("calls_updated", step=call.step, result=None, stamps=[])
-            updated = self._rows["calls_updated"][-1]
-        updated |= {
-            "execution_state": execution.value,
-            "result": updated["result"] if result is None else dict(result),
-            "error": _error_record(error),
-            "stamps": [*updated["stamps"], *stamps],
-        }
+        self._rows.mark_call(call.step, execution, result, error, stamps)
 
-    def _in_hand(self) -> CallRecord:
-        if self.state.proposal is None:
-            raise IllegalTransitionError(self.state.control.control, "no call in hand", "?")
-        return self.state.proposal
+    def fail_call(self, error: CallError, stamps: tuple[str, ...] = ("returned", "delivered")) -> None:
+        """Record that the call in hand came to nothing, and observe that."""
+        self.mark_call(Execution.FAILED, error=error, stamps=stamps)
+        self.go(ANSWERED, error.code)
 
     def contest(self, *, writes: bool = False) -> None:
         """Let the commit look whether another workflow is in doubt over this case's units."""
         task = self.state.task
-        self._write("contests", tenant_id=task.tenant_id, units=list(self.workflow.units(task.case)), writes=writes)
+        self._rows.add("contests", tenant_id=task.tenant_id, units=list(self.workflow.units(task.case)), writes=writes)
 
-    # -- the effect ledger --------------------------------------------------------------------------------------
-
-    def _open_effect(self, call: CallRecord, tool: Tool, decision_n: int, approved_version: int | None) -> None:
-        task = self.state.task
-        effect = Effect(
-            call.step, self._in_hand().sends(), tool.name, key_of(task.workflow_id, tool.name), None, None, False
-        )
+    def _open_effect(self, tool: Tool, decision_n: int, approved_version: int | None) -> None:
+        task, call = self.state.task, self.state.in_hand()
+        effect = Effect(call.step, call.sends(), tool.name, key_of(task.workflow_id, tool.name), None, None, False)
         first = tool.name == self.workflow.effects[0]  # what follows it rests on what is this case's own by then
         if first:
             self.contest(writes=True)
-        self._write(
+        self._rows.add(
             "effects_opened",
             step=effect.step,
             attempt=effect.attempt,
@@ -272,9 +242,7 @@ class Step:
         if effect is None:
             return
         known = external_id if external_id is not None else effect.external_id
-        self._rows.pop("effects_closed", None)  # of the one effect in hand, what is known last
-        self._write(
-            "effects_closed",
+        self._rows.close_effect(
             step=effect.step,
             attempt=effect.attempt,
             outcome=outcome,
@@ -283,8 +251,6 @@ class Step:
             mismatch=None if mismatch is None else dict(mismatch),
         )
         self.state = self.state.with_effect(replace(effect, outcome=outcome, external_id=known, verified=verified))
-
-    # -- decisions and refusals ---------------------------------------------------------------------------------
 
     def decided(self, facts: Facts, decision: Decision) -> int:
         """Store an authorization with its facts; gives its number."""
@@ -298,7 +264,7 @@ class Step:
     def _decide(self, subject: str, version: str, facts: Mapping[str, Any], outcome: str, reason: str) -> int:
         number = self.state.trace.decisions + 1
         ruled = {"outcome": outcome, "reason": reason}
-        self._write("decisions", n=number, subject=subject, rule_version=version, facts=dict(facts), **ruled)
+        self._rows.add("decisions", n=number, subject=subject, rule_version=version, facts=dict(facts), **ruled)
         self.state = replace(self.state, trace=replace(self.state.trace, decisions=number))
         return number
 
@@ -307,7 +273,7 @@ class Step:
         control = self.state.control
         code, message = kept_text(fault.code, CODE_MAX), kept_text(fault.message)
         refusals = (*control.refusals, (code, message))
-        self._write(
+        self._rows.add(
             "refusals",
             n=len(refusals),
             code=code,
@@ -318,10 +284,6 @@ class Step:
         )
         counted = replace(control, refusals=refusals, refusals_in_a_row=control.refusals_in_a_row + 1)
         self.state = replace(self.state, control=counted)
-
-    def accepted_proposal(self) -> None:
-        """Forget refusals in a row: a proposal was taken."""
-        self.state = replace(self.state, control=replace(self.state.control, refusals_in_a_row=0))
 
     def spend(self, usage: Usage) -> None:
         """Count what a turn of the planner took."""
@@ -334,65 +296,24 @@ class Step:
         )
         self.state = replace(self.state, control=spent)
         if usage.cost_micros > 0:
-            self._write("planner_costs", cost_micros=usage.cost_micros)
+            self._rows.add("planner_costs", cost_micros=usage.cost_micros)
 
     def recovered(self) -> None:
         """Count one recovery."""
         control = self.state.control
         self.state = replace(self.state, control=replace(control, recoveries=control.recoveries + 1))
 
-    # -- the write ----------------------------------------------------------------------------------------------
-
     @property
     def dirty(self) -> bool:
-        """Tell whether anything happened that must not be forgotten; decisions and alerts go with what they led to."""
-        return bool(self._rows.keys() - {"decisions", "audit", "contests"})
+        """Tell whether anything happened that must not be forgotten."""
+        return self._rows.dirty
 
-    def rows(self, owner: str, lease_seconds: float, wait: tuple[str, float | None] | None) -> Rows:
-        """Give what the commit writes. `wait` lets go of the workflow: why, and after how many seconds it is due."""
-        task, control, trace = self.state.task, self.state.control, self.state.trace
-        workflow = {
-            "workflow_id": str(task.workflow_id),
-            "version": trace.version,
-            "fence": trace.fence,
-            "claim": self.claim,
-            "seq": trace.seq,
-            "state": task.state,
-            "control_state": control.control.value,
-            "resume_state": task.resume_state,
-            "reason": task.reason,
-            "refusals_in_a_row": control.refusals_in_a_row,
-            "recoveries": control.recoveries,
-            "tokens": control.tokens,
-            "cost_micros": control.cost_micros,
-            "active_limit_ms": self._active_limit_ms,
-            "release": wait is not None,
-            "owner": owner,
-            "lease_seconds": lease_seconds,
-            "wake_reason": wait[0] if wait is not None and wait[1] is not None else None,
-            "wake_after": wait[1] if wait is not None else None,
-        }
-        return {"workflows": [workflow], **self._rows}
+    def rows(self, owner: str, lease_seconds: float, wait: Wait | None) -> Rows:
+        """Give what the commit writes; a wait lets go of the workflow."""
+        driven = {"claim": self.claim, "owner": owner, "lease_seconds": lease_seconds}
+        return self._rows.under(self.state, wait, active_limit_ms=self._active_limit_ms, **driven)
 
 
 def key_of(workflow_id: object, step_name: str) -> str:
     """Name the business intention: stable across retries, new call ids and restarts; never a planner's."""
     return f"{workflow_id}:{step_name}"
-
-
-def review_end(reason: str) -> Control:
-    """Tell which end a review reason has: ours or the planner's defect is `failed`, all else needs a person."""
-    handover_class(reason)
-    return Control.FAILED if reason in {"planner_exhausted", "contract_broken"} else Control.NEEDS_HUMAN
-
-
-def _error_record(error: CallError | None) -> dict[str, Any] | None:
-    if error is None:
-        return None
-    details = kept_json(error.details)
-    return {
-        "code": error.code,
-        "category": error.category.value,
-        "message": error.message,
-        "details": {} if details is None else details,
-    }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -120,31 +120,34 @@ async def accept(
 
     Raises RequestConflictError, StoppedError.
     """
-    workflow, body = kind.workflow, dump(case)
+    row = _row(kind.workflow, case, principal, pins, as_of)
+    async with parts.pool.connection() as connection, connection.transaction():
+        accepted = await ledger.accept_case(connection, row)
+        if accepted.created:
+            await wake(connection, accepted.workflow_id)
+    if accepted.body_sha256 != row["body_sha256"]:
+        raise RequestConflictError(row["request_id"], accepted.workflow_id)
+    return Taken(accepted.workflow_id, accepted.created)
+
+
+def _row(
+    workflow: Workflow, case: BaseModel, principal: Principal, pins: Pins, as_of: datetime | None
+) -> dict[str, Any]:
+    body = dump(case)
     request_id = body.pop("request_id", None)
-    identity = digest(body)
-    body_sha256 = identity
+    body_sha256 = digest(body)
     requested_at = as_of if as_of is not None else getattr(case, "requested_at", None)
-    row = {
+    return {
         "workflow_id": str(new_id()),
         "tenant_id": principal.tenant_id,
         "kind": workflow.kind,
         "release": workflow.release,
-        "request_id": identity if request_id is None else request_id,
+        "request_id": body_sha256 if request_id is None else request_id,
         "body_sha256": body_sha256,
         "principal": principal.name,
         "customer": workflow.customer(body),
         "resource": workflow.resource(body),
         "case_body": body,
         "requested_at": None if requested_at is None else requested_at.isoformat(),
-        "order_snapshot": pins.order_snapshot,
-        "policy": pins.policy,
-        "authz": pins.authz,
+        **asdict(pins),
     }
-    async with parts.pool.connection() as connection, connection.transaction():
-        accepted = await ledger.accept_case(connection, row)
-        if accepted.created:
-            await wake(connection, accepted.workflow_id)
-    if accepted.body_sha256 != body_sha256:
-        raise RequestConflictError(str(row["request_id"]), accepted.workflow_id)
-    return Taken(accepted.workflow_id, accepted.created)

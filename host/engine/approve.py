@@ -12,12 +12,13 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from host.domain.control import REFUSED, WAITED, Actor, Control, Execution
+from host.domain.outcome import CallError
 from host.domain.principals import AuthorizationSet
 from host.domain.state import Asked, State, from_row
 from host.domain.step import Step
+from host.domain.wait import Wait
 from host.engine.approval import request_of
 from host.engine.parts import Kind
-from host.engine.settle import internal
 from host.engine.wake import Wake
 from host.store import approvals, ledger
 from host.store.errors import ApprovalOverError, StaleWorkflowError
@@ -25,7 +26,10 @@ from host.store.pool import Pool
 from shared_contracts.approval import ApprovalEvent, Name, Void, VoidError, held_against, key_id, opened, public_key
 from shared_contracts.errors import Category
 
-DENIED = internal("approval_denied", Category.AUTHORIZATION, "an approver said no")
+DENIED = CallError("approval_denied", Category.AUTHORIZATION, "an approver said no")
+
+
+APPROVED = Wait("approved", 0.0)
 
 
 class ApprovalRefusedError(Exception):
@@ -79,7 +83,7 @@ async def take_decision(desk: Desk, text: str, looked_seconds: float) -> Approva
     step.record_decision(event, key_id(text), text, looked_seconds)
     try:
         async with desk.pool.connection() as connection, connection.transaction():
-            await ledger.commit_steps(connection, step.rows("approvals", 1.0, ("approved", 0.0)))
+            await ledger.commit_steps(connection, step.rows("approvals", 1.0, APPROVED))
             await desk.wake(connection, workflow_id)
     except StaleWorkflowError as error:
         raise ApprovalRefusedError(_not_waiting(await _load(desk, workflow_id))) from error
@@ -97,10 +101,10 @@ def _decided(desk: Desk, state: State, asked: Asked, event: ApprovalEvent) -> St
         raise ApprovalRefusedError(_VOID[why])
     step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=0)
     if event.decision == "approve":
-        step.settle_call(Execution.REQUESTED)
+        step.mark_call(Execution.REQUESTED)
         step.business("approved", WAITED, "approved", Actor.APPROVER)
     else:
-        step.settle_call(Execution.FAILED, error=DENIED)
+        step.mark_call(Execution.FAILED, error=DENIED)
         step.go(REFUSED, "approval_denied")
         step.end("denied", "approval_denied", Control.COMPLETED, actor=Actor.APPROVER)
     return step

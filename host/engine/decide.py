@@ -10,7 +10,7 @@ from host.domain.authorization import Decision, Facts, decide, effective_tools
 from host.domain.control import Execution
 from host.domain.principals import Principal
 from host.domain.state import State
-from host.domain.workflow import Workflow
+from host.domain.step import Step
 from host.engine.approval import void
 from host.engine.parts import Parts
 from shared_contracts.contract import Tool, offerable
@@ -26,17 +26,17 @@ class Proposed:
     step: int | None
 
 
-def authorise(
-    parts: Parts, workflow: Workflow, state: State, proposed: Proposed, active_ms: float
-) -> tuple[Facts, Decision]:
-    """Judge a call against the state as it is, not as it was when the tool was offered."""
-    facts = _facts(parts, workflow, state, proposed, active_ms)
-    return facts, decide(facts)
+def authorise(parts: Parts, step: Step, proposed: Proposed) -> tuple[int, Decision]:
+    """Judge a call against the state as it is, not as it was when the tool was offered; gives the decision's number."""
+    facts = _facts(parts, step, proposed)
+    decision = decide(facts)
+    return step.decided(facts, decision), decision
 
 
-def offered(parts: Parts, workflow: Workflow, state: State) -> frozenset[str]:
+def offered(parts: Parts, step: Step) -> frozenset[str]:
     """Name the tools that a planner may be shown: every factor can remove one, an empty one removes all."""
-    principal = principal_of(parts, state)
+    state = step.state
+    principal = _principal_of(parts, state)
     if principal is None:
         return frozenset()
     stops = state.control
@@ -44,20 +44,21 @@ def offered(parts: Parts, workflow: Workflow, state: State) -> frozenset[str]:
     return effective_tools(
         principal.tools,
         frozenset(name for name, tool in complete.items() if tool.scope in principal.scopes),
-        frozenset(name for name in workflow.tools.get(state.task.state, ()) if _in_turn(parts, state, name)),
+        frozenset(name for name in step.workflow.tools.get(state.task.state, ()) if _in_turn(parts, state, name)),
         frozenset(n for n, t in complete.items() if not (stops.reads_stopped or (t.writes and stops.updates_stopped))),
         parts.tools.available(),
     )
 
 
-def principal_of(parts: Parts, state: State) -> Principal | None:
+def _principal_of(parts: Parts, state: State) -> Principal | None:
     """Find the requester as the authorization set has it today."""
     return parts.authorization.by_name().get(state.task.principal)
 
 
-def _facts(parts: Parts, workflow: Workflow, state: State, proposed: Proposed, active_ms: float) -> Facts:
+def _facts(parts: Parts, step: Step, proposed: Proposed) -> Facts:
+    workflow, state = step.workflow, step.state
     tool = parts.registry.get(proposed.name)
-    principal = principal_of(parts, state)
+    principal = _principal_of(parts, state)
     bindings = workflow.bindings(state.task.case, state.evidence.seen())
     return Facts(
         tool_name=proposed.name,
@@ -72,7 +73,7 @@ def _facts(parts: Parts, workflow: Workflow, state: State, proposed: Proposed, a
         on_resource=tool is not None and proposed.arguments.get(tool.resource_argument) == state.task.resource,
         bound_arguments_hold=tool is not None and _bound(tool, proposed.arguments, bindings),
         scope_held=tool is not None and principal is not None and tool.scope in principal.scopes,
-        budget_left=_calls_left(workflow, state, proposed.name) and turns_left(parts, workflow, state, active_ms),
+        budget_left=state.calls_left(proposed.name, workflow.limits) and turns_left(parts, step),
         repeated=_repeats(state, proposed) >= workflow.limits.repeats,
         needs_approval=tool is not None
         and workflow.needs_approval(tool.approval_required_when, state.evidence.seen(), state.task.case),
@@ -86,18 +87,13 @@ def _approved(parts: Parts, state: State, tool: Tool, proposed: Proposed) -> boo
     return call is not None and proposed.step == call.step and void(parts, state, tool, call) is None
 
 
-def _calls_left(workflow: Workflow, state: State, tool: str) -> bool:
-    limits = workflow.limits
-    return state.calls_made() < limits.calls and state.calls_made_of(tool) < limits.calls_per_tool
-
-
-def turns_left(parts: Parts, workflow: Workflow, state: State, active_ms: float) -> bool:
+def turns_left(parts: Parts, step: Step) -> bool:
     """Tell whether time, tokens and money are left; a planner that costs money works only under a daily limit."""
-    limits, control = workflow.limits, state.control
+    limits, control = step.workflow.limits, step.state.control
     daily = 0 if parts.daily_cost_micros is None else parts.daily_cost_micros
     free = control.cost_micros == 0 and (parts.planner.deterministic or control.cost_today == 0)
     affordable = free or control.cost_today < daily
-    return active_ms < limits.active_seconds * 1000 and control.tokens < limits.tokens and affordable
+    return step.active_ms < limits.active_seconds * 1000 and control.tokens < limits.tokens and affordable
 
 
 def _in_turn(parts: Parts, state: State, name: str) -> bool:

@@ -11,21 +11,23 @@ the first commit takes a lease and a new fence, a commit of a stale driver finds
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from host.domain.control import CUT_OFF as CUT_OFF_EDGE
-from host.domain.control import ENDS, STARTED, WAITED, Actor, Control, Execution
-from host.domain.outcome import Rejected, Success, Unknown
+from host.domain.control import STARTED, WAITED, Actor, Control, Execution
+from host.domain.outcome import Outcome, Rejected, Success, Unknown
 from host.domain.state import State, from_row
 from host.domain.step import Step
+from host.domain.wait import UNITS_BUSY_SECONDS, Wait, halted
 from host.engine.lease import Lease
 from host.engine.parts import Kind, Parts, new_jti
 from host.engine.propose import ask_planner, redispatch
 from host.engine.reconcile import looked_up
 from host.engine.send import send
-from host.engine.settle import CUT_OFF, EXPIRED, answered, approval_expired, in_doubt, rejected, review
+from host.engine.settle import CUT_OFF, EXPIRED, answered, approval_expired, in_doubt, rejected
 from host.engine.verify import read_arguments, verified
-from host.engine.wait import UNITS_BUSY_SECONDS, Wait, halted
 from host.store import ledger
 from host.store.errors import (
     ApprovalOverError,
@@ -73,7 +75,7 @@ async def load(parts: Parts, workflow_id: UUID) -> State:
 
 def _runnable(state: State) -> bool:
     """Tell whether there is work now; a wait for a person has a timer too, so that it ends by itself."""
-    return state.control.control not in ENDS and not state.control.asleep
+    return not state.ended() and not state.control.asleep
 
 
 class _Driver:
@@ -90,32 +92,28 @@ class _Driver:
         return None if self.claim else self.state.trace.fence
 
     async def run(self) -> State:
-        step = self._step()
-        wait = await self._resume(step)
+        wait = await self._resume(self._begin())
         while True:
-            step = self.open_step
-            if wait is None and step.state.control.control not in ENDS:
-                wait = await self._next_call(step)
-                step = self.open_step
-            ended = step.state.control.control in ENDS
-            wait = await self._commit(step, Wait("ended", None) if ended else wait)
+            if wait is None and not self.step.state.ended():
+                wait = await self._next_call()
+            ended = self.step.state.ended()
+            wait = await self._commit(Wait("ended", None) if ended else wait)
             if wait is not None:
                 return self.state
             wait = await self._perform()
 
-    # -- the commits --------------------------------------------------------------------------------------------
-
-    def _step(self) -> Step:
+    def _begin(self) -> Step:
+        """Begin the step that the next commit writes."""
         kind, active_ms = self.kind, self._active_ms()
-        self.open_step = Step(self.state, kind.workflow, kind.moves, claim=self.claim, active_ms=active_ms)
-        return self.open_step
+        self.step = Step(self.state, kind.workflow, kind.moves, claim=self.claim, active_ms=active_ms)
+        return self.step
 
-    async def _commit(self, step: Step, wait: Wait | None) -> Wait | None:
+    async def _commit(self, wait: Wait | None) -> Wait | None:
         """Write the step; where a stop, the clock or another's doubt forbids its call, write what is true without."""
         try:
-            await self._write(step, wait)
+            await self._write(self.step, wait)
         except (StoppedError, OutOfTimeError, ApprovalOverError, UnitsBusyError, UnsettledElsewhereError) as error:
-            instead = step.instead
+            instead = self.step.instead
             if instead is None:
                 raise
             wait = Wait("ended", None)
@@ -123,43 +121,46 @@ class _Driver:
                 case StoppedError():
                     wait = halted(reads=isinstance(error, ReadsStoppedError))
                 case OutOfTimeError():
-                    review(instead, "limit", "limit")
+                    instead.review("limit", "limit")
                 case ApprovalOverError():
                     approval_expired(instead)
                 case UnitsBusyError():
                     wait = Wait("units_busy", UNITS_BUSY_SECONDS)
                 case UnsettledElsewhereError():
-                    review(instead, "unknown_effect", "unsettled_elsewhere")
+                    instead.review("unknown_effect", "unsettled_elsewhere")
             await self._write(instead, wait)
         return wait
 
     async def _write(self, step: Step, wait: Wait | None) -> None:
-        letting_go = None if wait is None else (wait.reason, wait.after_seconds)
         before = time.monotonic()  # the lease begins in the database, which may be long before we hear of it
-        rows = step.rows(self.parts.owner, self.parts.lease_seconds, letting_go)
+        rows = step.rows(self.parts.owner, self.parts.lease_seconds, wait)
         done = await self.parts.commits.commit(rows)
         self.committed, self.claim = before, False
         self.lease.taken(before)
         self.state = step.state.after(done.version, done.fence, done.active_ms, done.entered_active_ms, done.at)
 
-    # -- between the commits ------------------------------------------------------------------------------------
-
     def _active_ms(self) -> float:
         """Time at work: as of the last commit, by the database's clock, and since then by ours."""
         return self.state.control.active_ms + (time.monotonic() - self.committed) * 1000
 
-    async def _next_call(self, step: Step) -> Wait | None:
+    async def _next_call(self) -> Wait | None:
         """Bring the workflow to a dispatched call, a wait or an end."""
-        while step.state.control.control in {Control.PLANNING, Control.TOOL_PROPOSED}:
-            if step.state.control.control is Control.TOOL_PROPOSED:
-                return redispatch(self.parts, step, self._active_ms())
-            if (step.dirty or step.claim) and not self.parts.planner.deterministic:
-                await self._commit(step, None)
-                step = self._step()
-            wait = await self.lease.holding(self.state, ask_planner(self.parts, step, self._active_ms()))
+        while (control := self.step.state.control.control) in {Control.PLANNING, Control.TOOL_PROPOSED}:
+            if control is Control.PLANNING and not self.parts.planner.deterministic:
+                await self._flush()
+            self.step.active_ms = self._active_ms()
+            if control is Control.TOOL_PROPOSED:
+                return redispatch(self.parts, self.step)
+            wait = await self.lease.holding(self.state, ask_planner(self.parts, self.step))
             if wait is not None:
                 return wait
         return None
+
+    async def _flush(self) -> None:
+        """Leave nothing unwritten, and the lease taken, before anybody is waited for."""
+        if self.step.dirty or self.step.claim:
+            await self._commit(None)
+            self._begin()
 
     async def _resume(self, step: Step) -> Wait | None:
         """Go on from wherever the last driver, a timer or a person left the row."""
@@ -168,99 +169,78 @@ class _Driver:
             step.recovered()
         exhausted = step.state.control.recoveries > workflow.limits.recoveries
         match control.control:
-            case Control.TOOL_RUNNING | Control.OBSERVING if call is not None:
-                return await self._recover(step, self.parts.registry[call.tool], exhausted=exhausted)
+            case Control.TOOL_RUNNING | Control.OBSERVING:
+                return await self._recover(step, exhausted=exhausted)
             case _ if exhausted:
-                review(step, "attempts_exhausted", "recoveries_exhausted")
+                step.review("attempts_exhausted", "recoveries_exhausted")
             case Control.CREATED:
                 step.go(STARTED)
             case Control.TOOL_PROPOSED if step.state.task.state == workflow.retry_state:
                 step.business("due", WAITED, "due", Actor.TIMER)
             case Control.TOOL_PROPOSED if step.state.task.state == workflow.approval_state:
-                step.settle_call(Execution.FAILED, error=EXPIRED)
+                step.mark_call(Execution.FAILED, error=EXPIRED)
                 step.end("expired", "expired", Control.STOPPED, actor=Actor.TIMER)
             case _:
                 pass
         return None
 
-    async def _recover(self, step: Step, tool: Tool, *, exhausted: bool) -> Wait | None:
+    async def _recover(self, step: Step, *, exhausted: bool) -> Wait | None:
         """A request was under way, or is due again: read once more, look up, or verify."""
-        call = step.state.proposal
-        lost = None if call is None else call.under_way()
+        call = step.state.in_hand()
+        tool, lost = self.parts.registry[call.tool], call.under_way()
         step.close_attempt("cut_off", CUT_OFF)
-        if (
-            step.state.control.control is Control.OBSERVING
-        ):  # the answer is recorded, and what is left is to read it back
+        if step.state.control.control is Control.OBSERVING:  # the answer is recorded; it is left to read it back
             if exhausted or tool.read_back is None:
-                return review(step, "unknown_effect", "unverified_effect")
+                return step.review("unknown_effect", "unverified_effect")
             step.open_attempt("verification", tool.read_back.tool, new_jti())
         elif tool.writes:
             if exhausted or (lost is not None and lost.purpose == "call"):
-                step.settle_call(Execution.UNKNOWN, error=CUT_OFF)
+                step.mark_call(Execution.UNKNOWN, error=CUT_OFF)
             if exhausted or not tool.reconcile_with:
-                return review(step, "unknown_effect", "unknown_effect")
+                return step.review("unknown_effect", "unknown_effect")
             step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
         else:
-            step.settle_call(Execution.FAILED, error=CUT_OFF)
+            step.mark_call(Execution.FAILED, error=CUT_OFF)
             step.go(CUT_OFF_EDGE)
-            return review(step, "attempts_exhausted", "recoveries_exhausted") if exhausted else None
-        await self._commit(step, None)
+            return step.review("attempts_exhausted", "recoveries_exhausted") if exhausted else None
+        return await self._commit_and_perform()
+
+    async def _commit_and_perform(self) -> Wait | None:
+        await self._commit(None)
         return await self._perform()
 
     async def _perform(self) -> Wait | None:
         """Make the request that the last commit recorded, and begin the step that records its answer."""
-        call = self.state.proposal
-        under_way = None if call is None else call.under_way()
-        if call is None or under_way is None:
-            raise AssertionError("the last commit recorded no request")
-        tool = self.parts.registry[call.tool]
-        match under_way.purpose:
-            case "verification":
-                return await self._verify(tool, self.parts.registry[under_way.tool])
-            case "reconciliation":
-                return await self._reconcile(tool, self.parts.registry[under_way.tool])
-            case _:
-                return await self._call(tool)
+        call, request = self.state.in_hand(), self.state.request()
+        tool, asked = self.parts.registry[call.tool], self.parts.registry[request.tool]
+        if request.purpose == "call":
+            return await self._call(tool, call.arguments)
+        outcome = await self._send(asked, read_arguments(asked, call))
+        step = self._begin()
+        if request.purpose == "verification":
+            return verified(self.parts, step, tool, asked, outcome)
+        return looked_up(self.parts, step, tool, outcome, retry_allowed=await self._retry_allowed())
 
-    async def _call(self, tool: Tool) -> Wait | None:
-        call = self.state.proposal
-        arguments = {} if call is None else dict(call.arguments)
-        outcome = await self._send(tool, arguments, "call")
-        step = self._step()
+    async def _call(self, tool: Tool, arguments: Mapping[str, Any]) -> Wait | None:
+        outcome = await self._send(tool, arguments)
+        step = self._begin()
         match outcome:
             case Success(result):
                 wait = answered(step, tool, result)
-                in_hand = step.state.proposal
-                asks = in_hand is not None and in_hand.under_way() is not None
-                return await self._perform_after(step) if asks else wait
+                asks = step.state.in_hand().under_way() is not None
+                return await self._commit_and_perform() if asks else wait
             case Rejected(error):
-                again = error.category in {Category.TRANSIENT, Category.UNKNOWN_EFFECT}
-                allowed = await self._retry_allowed(asked=again)
+                allowed = error.category is not Category.TRANSIENT or await self._retry_allowed()
                 return rejected(self.parts, step, tool, error, retry_allowed=allowed)
             case Unknown(error):
                 in_doubt(step, tool, error)
-                return None if step.state.control.control in ENDS else await self._perform_after(step)
+                return None if step.state.ended() else await self._commit_and_perform()
 
-    async def _verify(self, tool: Tool, read: Tool) -> Wait | None:
-        call = self.state.proposal
-        arguments = {} if call is None else read_arguments(read, call)
-        outcome = await self._send(read, arguments, "verification")
-        return verified(self.parts, self._step(), tool, read, outcome)
-
-    async def _reconcile(self, tool: Tool, read: Tool) -> Wait | None:
-        call = self.state.proposal
-        arguments = {} if call is None else read_arguments(read, call)
-        outcome = await self._send(read, arguments, "reconciliation")
-        return looked_up(self.parts, self._step(), tool, outcome, retry_allowed=await self._retry_allowed(asked=True))
-
-    async def _perform_after(self, step: Step) -> Wait | None:
-        await self._commit(step, None)
-        return await self._perform()
-
-    async def _send(self, tool: Tool, arguments: dict[str, object], purpose: str) -> Success | Rejected | Unknown:
+    async def _send(self, tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
         limits = self.kind.workflow.limits
         timeout = min(float(tool.timeout_seconds), limits.call_ceiling_seconds)
-        if purpose == "call":  # what was done has to be found out also where the time for doing it is up
+        # what was done has to be found out also where the time for doing it is up
+        if self.state.request().purpose == "call":
             timeout = max(0.1, min(timeout, limits.active_seconds - self._active_ms() / 1000))
         await self.lease.holding(
             self.state, self.parts.tools.turn(self.state.task.tenant_id, self.state.task.principal)
@@ -269,10 +249,8 @@ class _Driver:
             raise StaleWorkflowError("the lease ran out before the request left")
         return await self.lease.holding(self.state, send(self.parts, self.state, tool, arguments, timeout))
 
-    async def _retry_allowed(self, *, asked: bool) -> bool:
+    async def _retry_allowed(self) -> bool:
         """Automatic retry stops while the waiting queue is too long or too old."""
-        if not asked:
-            return True
         async with self.parts.pool.connection() as connection:
             queue = await ledger.queue(connection)
         return queue.waiting <= QUEUE_MAX and queue.oldest_seconds <= OLDEST_SECONDS_MAX

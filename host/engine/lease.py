@@ -41,23 +41,24 @@ class Lease:
     async def holding(self, state: State, work: Awaitable[T]) -> T:
         """Await the work; from a third of the lease on, renew it."""
         keepers: list[asyncio.Task[None]] = []
-        loop = asyncio.get_running_loop()
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
         # a task of its own only for work that lasts: nearly all of it is over long before
         timer = loop.call_later(
-            self._parts.lease_seconds / 3, lambda: keepers.append(loop.create_task(self._keep(state)))
+            self._parts.lease_seconds / 3, lambda: keepers.append(loop.create_task(self._keep(state, done)))
         )
         try:
             return await work
         finally:
             timer.cancel()
+            done.set()  # a cancellation that meets an answer of the database can be lost
             for keeper in keepers:
                 keeper.cancel()
             if keepers:
                 await asyncio.gather(*keepers, return_exceptions=True)
 
-    async def _keep(self, state: State) -> None:
+    async def _keep(self, state: State, done: asyncio.Event) -> None:
         parts = self._parts
-        while True:
+        while not done.is_set():
             # the database may be back before the lease is out
             with suppress(psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout):
                 asked_at = time.monotonic()
@@ -68,4 +69,6 @@ class Lease:
                 if not held:
                     return
                 self.taken(asked_at)
-            await asyncio.sleep(parts.lease_seconds / 3)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(parts.lease_seconds / 3):
+                    await done.wait()

@@ -11,18 +11,18 @@ from typing import Any
 
 import structlog
 
-from host.domain.authorization import ALERTED, TOLD_TO_PLANNER, Decision, Facts, Verdict
-from host.domain.control import AUTHORIZED, NO_PROPOSAL, PROPOSED, REFUSED, Actor, Control, Execution
+from host.domain.authorization import ALERTED, TOLD_TO_PLANNER, Decision, Verdict
+from host.domain.control import AUTHORIZED, NO_PROPOSAL, PROPOSED, REFUSED, Actor, Execution
 from host.domain.proposals import Final, NeedsHuman, PlannerFault, Reply, ToolCall, Usage
 from host.domain.reasons import FROM_PLANNER, HANDOVER
 from host.domain.state import CallRecord
-from host.domain.step import Step, review_end
+from host.domain.step import Step
+from host.domain.wait import APPROVAL, Wait, halted
 from host.domain.workflow import Version, told, unmet
 from host.engine.approval import action_of, void
 from host.engine.decide import Proposed, authorise, offered, turns_left
 from host.engine.parts import Parts, new_jti
 from host.engine.settle import OUTDATED, approval_expired, ask_again
-from host.engine.wait import APPROVAL, Wait, halted
 from host.engine.wellformed import fault_of, fault_of_arguments
 from host.planner.context import definition, taken, view
 from shared_contracts.approval import Void
@@ -34,21 +34,20 @@ _FAILED = PlannerFault("planner_failed", "The planner broke down; nothing was pr
 _NOT_DONE = PlannerFault("unbacked_completion_claim", "The task is not done; propose the next call.")
 
 
-async def ask_planner(parts: Parts, step: Step, active_ms: float) -> Wait | None:
+async def ask_planner(parts: Parts, step: Step) -> Wait | None:
     """Make one turn with the planner and move the step by what it says."""
-    workflow, state = step.workflow, step.state
-    if not workflow.tools.get(state.task.state):
+    if not step.workflow.tools.get(step.state.task.state):
         return Wait("compensation", None)
-    if not turns_left(parts, workflow, state, active_ms):
-        return _review(step, "limit", "limit")
-    names = offered(parts, workflow, state)
+    if not turns_left(parts, step):
+        return step.review("limit", "limit")
+    names = offered(parts, step)
     if not names:
-        return _nothing_offered(parts, step, active_ms)
+        return _nothing_offered(parts, step)
     match await _turn(parts, step, names):
         case ToolCall() as proposal:
-            return _judge(parts, step, proposal, active_ms)
+            return _judge(parts, step, proposal)
         case NeedsHuman(reason):
-            return _review(step, "planner_needs_human", reason if reason in FROM_PLANNER else "planner_needs_human")
+            return step.review("planner_needs_human", reason if reason in FROM_PLANNER else "planner_needs_human")
         case Final():
             return _refuse(step, _NOT_DONE)
         case PlannerFault() as fault:
@@ -78,7 +77,7 @@ def _counted(usage: Any) -> bool:
     return isinstance(usage, Usage) and all(type(n) is int and n >= 0 for n in (usage.tokens, usage.cost_micros))
 
 
-def _nothing_offered(parts: Parts, step: Step, active_ms: float) -> Wait | None:
+def _nothing_offered(parts: Parts, step: Step) -> Wait | None:
     """Say which factor left nothing: a stop is waited for, anything else needs a person."""
     state = step.state
     wanted = step.workflow.tools[state.task.state][0]
@@ -86,46 +85,41 @@ def _nothing_offered(parts: Parts, step: Step, active_ms: float) -> Wait | None:
     tool = parts.registry.get(wanted)
     names = () if tool is None else tool.arguments.model_fields
     arguments = {name: bound[name] for name in names if name in bound}
-    facts, decision = authorise(parts, step.workflow, state, Proposed(wanted, arguments, None), active_ms)
-    step.decided(facts, decision)
+    _, decision = authorise(parts, step, Proposed(wanted, arguments, None))
     if decision.verdict is Verdict.HALT:
         return halted(reads=decision.reason == "reads_stopped")
     return _denied(step, decision.reason if decision.reason in HANDOVER else "no_tool_left")
 
 
-def _judge(parts: Parts, step: Step, offered_call: ToolCall, active_ms: float) -> Wait | None:
+def _judge(parts: Parts, step: Step, offered_call: ToolCall) -> Wait | None:
     proposal = taken(offered_call)
     if proposal is None:
         return _refuse(step, _NO_DECISION)
     tool = parts.registry.get(proposal.name)
-    fault = (
-        PlannerFault("unknown_tool", _told("unknown_tool", step)) if tool is None else fault_of(step, tool, proposal)
-    )
+    if tool is None:
+        return _refuse(step, _not_allowed(step, "unknown_tool"), proposal)
+    fault = fault_of(step, tool, proposal)
     if fault is not None:
         return _refuse(step, fault, proposal)
-    proposed = Proposed(proposal.name, proposal.arguments, None)
-    facts, decision = authorise(parts, step.workflow, step.state, proposed, active_ms)
-    if tool is None or (decision.verdict is Verdict.DENY and decision.reason in TOLD_TO_PLANNER):
-        step.decided(facts, decision)
-        return _refuse(step, PlannerFault(decision.reason, _told(decision.reason, step)), proposal)
-    return _take(parts, step, tool, proposal, (facts, decision))
+    number, decision = authorise(parts, step, Proposed(proposal.name, proposal.arguments, None))
+    if decision.verdict is Verdict.DENY and decision.reason in TOLD_TO_PLANNER:
+        return _refuse(step, _not_allowed(step, decision.reason), proposal)
+    return _take(parts, step, tool, proposal, number, decision)
 
 
-def _take(parts: Parts, step: Step, tool: Tool, proposal: ToolCall, judged: tuple[Facts, Decision]) -> Wait | None:
-    number, decision = step.decided(*judged), judged[1]
+def _take(parts: Parts, step: Step, tool: Tool, proposal: ToolCall, number: int, decision: Decision) -> Wait | None:
     match decision.verdict:
         case Verdict.DENY:
-            step.refuse(PlannerFault(decision.reason, _told(decision.reason, step)), proposal)
+            step.refuse(_not_allowed(step, decision.reason), proposal)
             step.go(PROPOSED, decision.reason)
             if decision.reason in ALERTED:
                 step.alert(decision.reason, {"tool": tool.name, "call_id": proposal.call_id})
             return _denied(step, decision.reason)
         case Verdict.REQUIRE_APPROVAL if _versions_moved(parts, step):
-            return _review(step, "undecidable", "version_changed")
+            return step.review("undecidable", "version_changed")
         case Verdict.REQUIRE_APPROVAL:
             return _ask_approval(step, tool, proposal, decision.reason)
         case Verdict.ALLOW | Verdict.HALT:
-            step.accepted_proposal()
             step.open_call(proposal, tool, Execution.REQUESTED)
             step.go(PROPOSED)
             if decision.verdict is Verdict.HALT:
@@ -135,12 +129,11 @@ def _take(parts: Parts, step: Step, tool: Tool, proposal: ToolCall, judged: tupl
 
 def _ask_approval(step: Step, tool: Tool, proposal: ToolCall, reason: str) -> Wait | None:
     """Store the call as it was proposed; what runs, if somebody says yes, is this one."""
-    step.accepted_proposal()
-    call = step.open_call(proposal, tool, Execution.WAITING_FOR_APPROVAL)
-    action = action_of(step.workflow, step.state, tool, call)
+    step.open_call(proposal, tool, Execution.WAITING_FOR_APPROVAL)
+    action = action_of(step.workflow, step.state, tool, step.state.in_hand())
     step.business("approval_required", PROPOSED, reason)
     if action is None:
-        return _review(step, "undecidable", "evidence_insufficient")
+        return step.review("undecidable", "evidence_insufficient")
     step.ask_approval(action)
     return APPROVAL
 
@@ -156,28 +149,27 @@ def _versions_moved(parts: Parts, step: Step) -> bool:
 def dispatch(step: Step, tool: Tool, decision_n: int, approved_version: int | None) -> None:
     """Move an allowed call to running; the commit that follows writes the intent before anything leaves."""
     if tool.writes and step.state.effect_of(tool.name) is not None:
-        return _review(step, "unknown_effect", "unverified_effect")  # it exists: a person looks, nothing is sent
+        return step.review("unknown_effect", "unverified_effect")  # it exists: a person looks, nothing is sent
     step.instead = step.fork()
     step.go(AUTHORIZED)
     return step.dispatch(tool, new_jti(), decision_n, approved_version)
 
 
-def redispatch(parts: Parts, step: Step, active_ms: float) -> Wait | None:
+def redispatch(parts: Parts, step: Step) -> Wait | None:
     """Authorise the stored call again, as the world is now, and send it; the planner is not asked."""
-    call = step.state.proposal
-    tool = None if call is None else parts.registry.get(call.tool)
-    if call is None or tool is None:
+    call = step.state.in_hand()
+    tool = parts.registry.get(call.tool)
+    if tool is None:
         return _denied(step, "no_tool_left")
     if _outdated(call, tool):
-        step.settle_call(Execution.FAILED, error=OUTDATED)
-        return _review(step, "undecidable", "version_changed")
+        step.mark_call(Execution.FAILED, error=OUTDATED)
+        return step.review("undecidable", "version_changed")
     proposed = Proposed(call.tool, call.arguments, call.step)
-    facts, decision = authorise(parts, step.workflow, step.state, proposed, active_ms)
-    number = step.decided(facts, decision)
+    number, decision = authorise(parts, step, proposed)
     match decision.verdict:
         case Verdict.ALLOW:
             asked = step.state.evidence.asked
-            return dispatch(step, tool, number, asked.version if facts.needs_approval and asked is not None else None)
+            return dispatch(step, tool, number, None if asked is None else asked.version)
         case Verdict.HALT:
             return halted(reads=decision.reason == "reads_stopped")
         case Verdict.REQUIRE_APPROVAL:
@@ -203,31 +195,21 @@ def _outdated(call: CallRecord, tool: Tool) -> bool:
     return (changed and tool.writes) or fault_of_arguments(tool, call.arguments) is not None
 
 
-def _told(reason: str, step: Step) -> str:
+def _not_allowed(step: Step, reason: str) -> PlannerFault:
     allowed = ", ".join(step.workflow.tools.get(step.state.task.state, ())) or "none"
-    return f"{reason}: the tools of this state are: {allowed}."
+    return PlannerFault(reason, f"{reason}: the tools of this state are: {allowed}.")
 
 
 def _refuse(step: Step, fault: PlannerFault, proposal: ToolCall | None = None) -> None:
     """Record, tell and count; too many of them end the planner's part."""
     step.refuse(fault, proposal)
     code = step.state.control.refusals[-1][0]
-    if proposal is None:
-        step.go(NO_PROPOSAL, code)
-    else:
-        step.go(PROPOSED, code)
-        step.go(REFUSED, code)
+    for edge in (NO_PROPOSAL,) if proposal is None else (PROPOSED, REFUSED):
+        step.go(edge, code)
     limits, control = step.workflow.limits, step.state.control
     if control.refusals_in_a_row >= limits.refusals_in_a_row or len(control.refusals) >= limits.refusals:
-        _review(step, "planner_exhausted", "planner_exhausted")
+        step.review("planner_exhausted", "planner_exhausted")
 
 
 def _denied(step: Step, reason: str) -> None:
-    _review(step, "limit" if reason == "limit" else "denied", reason)
-
-
-def _review(step: Step, event: str, reason: str) -> None:
-    end = review_end(reason)
-    if end is Control.FAILED and step.state.control.control is Control.TOOL_PROPOSED:
-        step.go(REFUSED, reason)
-    step.end(event, reason, end)
+    step.review("limit" if reason == "limit" else "denied", reason)

@@ -12,16 +12,17 @@ from datetime import timedelta
 from typing import Any
 
 from host.domain.control import ANSWERED, NEXT_ATTEMPT, Execution
-from host.domain.limits import backoff_seconds
-from host.domain.outcome import Outcome, Rejected, Success, Unknown
-from host.domain.state import NOT_COUNTED, CallRecord
+from host.domain.outcome import CallError, Outcome, Rejected, Success, Unknown
+from host.domain.state import NOT_COUNTED
 from host.domain.step import Step
+from host.domain.wait import Wait
+from host.engine.again import read_again, retry_forbidden
 from host.engine.parts import Parts
-from host.engine.settle import internal, retry_forbidden, review
 from host.engine.verify import judge
-from host.engine.wait import Wait
 from shared_contracts.contract import Ambiguous, Tool
 from shared_contracts.errors import Category
+
+LOOK_SECONDS = 1.0  # before the second look; each next one waits twice as long
 
 
 def looked_up(parts: Parts, step: Step, tool: Tool, outcome: Outcome, *, retry_allowed: bool) -> Wait | None:
@@ -42,64 +43,45 @@ def looked_up(parts: Parts, step: Step, tool: Tool, outcome: Outcome, *, retry_a
 
 def _found(parts: Parts, step: Step, tool: Tool, record: Mapping[str, Any]) -> Wait | None:
     if tool.pending(record):
-        step.settle_call(Execution.RUNNING)
+        step.mark_call(Execution.RUNNING)
         return _look_again(parts, step, "in_progress")
     if tool.doubtful(record):
-        step.settle_call(Execution.UNKNOWN)
-        review(step, "unknown_effect", "unknown_effect")
-        return None
+        return _unknown(step)
     if not tool.succeeded(record):
         step.close_effect("rejected")
-        error = internal("not_success", Category.BUSINESS, "the effect that was found is no success")
-        step.settle_call(Execution.FAILED, error=error, stamps=("delivered",))
-        step.go(ANSWERED, "not_success")
-        review(step, "create_rejected", "create_rejected")
-        return None
+        error = CallError("not_success", Category.BUSINESS, "the effect that was found is no success")
+        step.fail_call(error, stamps=("delivered",))
+        return step.review("create_rejected", "create_rejected")
     step.close_effect("succeeded", external_id=str(record[tool.external_id]))
-    step.settle_call(Execution.SUCCEEDED, result=record)
+    step.mark_call(Execution.SUCCEEDED, result=record)
     step.go(ANSWERED, "adopted", (str(record["evidence_ref"]),))
-    return judge(step, tool, _in_hand(step), record)
+    return judge(step, tool, record)
 
 
 def _not_found(parts: Parts, step: Step, tool: Tool, closed_through: int, *, retry_allowed: bool) -> Wait | None:
-    effect, call = step.state.effect_in_hand(), _in_hand(step)
+    effect = step.state.effect_in_hand()
     if effect is None or closed_through < effect.attempt:
         return _look_again(parts, step, "not_closed")
     if step.state.key_age(effect.idempotency_key) >= timedelta(days=tool.idempotency_retention_days):
-        step.settle_call(Execution.UNKNOWN)  # the provider may have forgotten it: nothing found proves nothing
-        review(step, "unknown_effect", "unknown_effect")
-        return None
+        return _unknown(step)  # the provider may have forgotten it: nothing found proves nothing
     step.close_effect("absent")
-    last = next(a for a in reversed(call.attempts) if a.purpose == "call")
+    last = next(a for a in reversed(step.state.in_hand().attempts) if a.purpose == "call")
     reason = retry_forbidden(step, tool, str(last.outcome), retry_allowed=retry_allowed)
     may_resend = tool.ambiguous_failure is Ambiguous.RECONCILE_THEN_RESEND_ONCE or last.outcome in NOT_COUNTED
     if reason is None and may_resend:
-        step.settle_call(Execution.REQUESTED)
-        step.go(NEXT_ATTEMPT, "proved_absent")
-        return None
-    error = internal("proved_absent", Category.TRANSIENT, "nothing was executed, and no send is left")
-    step.settle_call(Execution.FAILED, error=error, stamps=("delivered",))
-    step.go(ANSWERED, "proved_absent")
-    review(step, "attempts_exhausted", "attempts_exhausted" if reason is None else reason)
-    return None
+        step.mark_call(Execution.REQUESTED)
+        return step.go(NEXT_ATTEMPT, "proved_absent")
+    error = CallError("proved_absent", Category.TRANSIENT, "nothing was executed, and no send is left")
+    step.fail_call(error, stamps=("delivered",))
+    return step.review("attempts_exhausted", "attempts_exhausted" if reason is None else reason)
 
 
 def _look_again(parts: Parts, step: Step, code: str) -> Wait | None:
-    """Wait for another look-up within its own bound; a look-up that never left is bounded by recoveries."""
-    call, limits = _in_hand(step), step.workflow.limits
-    if code in NOT_COUNTED:
-        step.recovered()
-    spent = call.engine_reads("reconciliation") >= limits.engine_reads_per_call
-    if spent or step.state.control.recoveries > limits.recoveries:
-        step.settle_call(Execution.UNKNOWN)
-        review(step, "unknown_effect", "unknown_effect")
-        return None
-    tries = sum(attempt.purpose == "reconciliation" for attempt in call.attempts)
-    return Wait("reconciliation", backoff_seconds(tries - 1, parts.jitter.random()))
+    """Wait for another look-up within its own bound; beyond it nobody knows."""
+    wait = read_again(parts, step, code, step.workflow.limits.engine_reads_per_send, LOOK_SECONDS)
+    return _unknown(step) if wait is None else wait
 
 
-def _in_hand(step: Step) -> CallRecord:
-    call = step.state.proposal
-    if call is None:
-        raise AssertionError("a look-up has a call in hand")
-    return call
+def _unknown(step: Step) -> None:
+    step.mark_call(Execution.UNKNOWN)
+    step.review("unknown_effect", "unknown_effect")

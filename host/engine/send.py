@@ -17,10 +17,7 @@ from shared_contracts.contract import Tool
 
 async def send(parts: Parts, state: State, tool: Tool, arguments: Mapping[str, Any], timeout_seconds: float) -> Outcome:
     """Send the request under way of the call in hand; never raises for what the wire does."""
-    call, task = state.proposal, state.task
-    under_way = None if call is None else call.under_way()
-    if call is None or under_way is None:
-        raise AssertionError("no request may leave before its attempt is committed")
+    task, call, under_way = state.task, state.in_hand(), state.request()
     effect, asked = state.effect_in_hand(), state.evidence.asked
     approved = asked is not None and tool.writes and asked.action.tool == tool.name
     request = Request(

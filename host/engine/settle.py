@@ -12,44 +12,34 @@ from typing import Any
 from pydantic import ValidationError
 
 from host.domain.control import ANSWERED, NEXT_ATTEMPT, OBSERVED, WAITED, Actor, Control, Execution
-from host.domain.limits import BACKOFF_CAP_SECONDS, BACKOFF_JITTER_SECONDS, backoff_seconds
 from host.domain.outcome import CallError
-from host.domain.state import NOT_COUNTED
-from host.domain.step import Step, review_end
+from host.domain.step import Step
+from host.domain.wait import APPROVAL, Wait
 from host.domain.workflow import Seen, Transition, Version, unmet
+from host.engine.again import retry
 from host.engine.parts import Parts, new_jti
-from host.engine.wait import APPROVAL, Wait
 from shared_contracts.approval import Action
 from shared_contracts.base import dump, parse
-from shared_contracts.contract import Ambiguous, Tool
+from shared_contracts.contract import Tool
 from shared_contracts.errors import ERRORS, Category
 
-
-def internal(code: str, category: Category, message: str) -> CallError:
-    """Describe something that this host itself found; it has no row of the wire's."""
-    return CallError(code, category, message, False, False, None, {})
-
-
-EXPIRED = internal("expired", Category.AUTHORIZATION, "nobody approved it in time")
-OUTDATED = internal("contract_changed", Category.CONTRACT, "the tool's contract has changed since the call was made")
-CUT_OFF = internal("cut_off", Category.TRANSIENT, "this host died while the request was under way")
+EXPIRED = CallError("expired", Category.AUTHORIZATION, "nobody approved it in time")
+OUTDATED = CallError("contract_changed", Category.CONTRACT, "the tool's contract has changed since the call was made")
+CUT_OFF = CallError("cut_off", Category.TRANSIENT, "this host died while the request was under way")
 
 
 def answered(step: Step, tool: Tool, result: Mapping[str, Any]) -> Wait | None:
     """Record a well-formed answer to the call, and open the read-back or the look that it asks for now."""
     step.close_attempt("success")
     if _of_another(step, tool, result) and (not tool.writes or tool.succeeded(result)):
-        _foreign_answer(step, tool, result)
-        return None
+        return _foreign_answer(step, tool, result)
     if tool.succeeded(result):
         return _succeeded(step, tool, result)
     if tool.pending(result) or tool.doubtful(result):
-        step.settle_call(Execution.UNKNOWN if tool.doubtful(result) else Execution.RUNNING, stamps=("returned",))
-        step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
-        return None
-    not_success = internal("not_success", Category.BUSINESS, "the answer does not meet the contract's success")
-    _refused_write(step, not_success)
-    return None
+        step.mark_call(Execution.UNKNOWN if tool.doubtful(result) else Execution.RUNNING, stamps=("returned",))
+        return step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
+    not_success = CallError("not_success", Category.BUSINESS, "the answer does not meet the contract's success")
+    return _refused_write(step, not_success)
 
 
 def _succeeded(step: Step, tool: Tool, result: Mapping[str, Any]) -> Wait | None:
@@ -57,52 +47,47 @@ def _succeeded(step: Step, tool: Tool, result: Mapping[str, Any]) -> Wait | None
     if tool.writes:
         step.close_effect("succeeded", external_id=str(result[tool.external_id]), verified=read_back is None)
     if read_back is not None:
-        step.settle_call(Execution.SUCCEEDED, result=result, stamps=("returned",))
+        step.mark_call(Execution.SUCCEEDED, result=result, stamps=("returned",))
         step.go(ANSWERED, "answered", evidence)
         if read_back.delay_seconds > 0:
             return Wait("verification", read_back.delay_seconds)
-        step.open_attempt("verification", read_back.tool, new_jti())
-        return None
-    step.settle_call(Execution.VERIFIED, result=result, stamps=("returned", "verified", "delivered"))
+        return step.open_attempt("verification", read_back.tool, new_jti())
+    step.mark_call(Execution.VERIFIED, result=result, stamps=("returned", "verified", "delivered"))
     step.go(ANSWERED, "answered", evidence)
-    conclude(step, tool, Seen(tool.name, result, None))
-    return None
+    return conclude(step, tool, Seen(tool.name, result, None))
 
 
 def _of_another(step: Step, tool: Tool, result: Mapping[str, Any]) -> bool:
     """Tell whether the answer is about another object than the one that was asked for."""
-    call, name = step.state.proposal, tool.resource_argument
-    return call is not None and name in result and result[name] != call.arguments.get(name)
+    name = tool.resource_argument
+    return name in result and result[name] != step.state.in_hand().arguments.get(name)
 
 
 def _foreign_answer(step: Step, tool: Tool, result: Mapping[str, Any]) -> None:
     """Facts about another's order decide no case; an effect on another's order has to be undone."""
     if tool.writes:
         name = tool.resource_argument
-        asked = None if step.state.proposal is None else step.state.proposal.arguments.get(name)
+        asked = step.state.in_hand().arguments.get(name)
         wrong = {name: {"asked": asked, "answered": result[name], "read": None}}
         step.close_effect("succeeded", external_id=str(result[tool.external_id]), mismatch=wrong)
-        wrong_effect(step, tool, wrong)
-        return
-    error = internal("foreign_answer", Category.PROTOCOL, "the answer is about another object")
-    step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
-    step.go(ANSWERED, "foreign_answer")
+        return wrong_effect(step, tool, wrong)
+    error = CallError("foreign_answer", Category.PROTOCOL, "the answer is about another object")
+    step.fail_call(error)
     step.alert("foreign_answer", {"tool": tool.name})
-    review(step, *_review_of(error))
+    return step.review(*_review_of(error))
 
 
 def wrong_effect(step: Step, tool: Tool, wrong: Mapping[str, Any]) -> None:
     """What was made is not what was asked for: record it, tell somebody, and have it undone."""
-    error = internal("wrong_effect", Category.BUSINESS, f"the effect differs in {', '.join(sorted(wrong))}")
-    step.settle_call(Execution.FAILED, error=error, stamps=("delivered",))
+    error = CallError("wrong_effect", Category.BUSINESS, f"the effect differs in {', '.join(sorted(wrong))}")
+    step.mark_call(Execution.FAILED, error=error, stamps=("delivered",))
     step.alert("wrong_effect", wrong)
     if step.state.control.control is Control.TOOL_RUNNING:
         step.go(ANSWERED, "wrong_effect")
     row = step.workflow.transition(step.state.task.state, "wrong_effect", Actor.ENGINE)
     if row is not None and _unmet(step, tool, row, {}):  # compared by another contract: a person looks first
-        review(step, "undecidable", "version_changed")
-        return
-    step.business("wrong_effect", OBSERVED, "wrong_effect")
+        return step.review("undecidable", "version_changed")
+    return step.business("wrong_effect", OBSERVED, "wrong_effect")
 
 
 def conclude(step: Step, tool: Tool, seen: Seen) -> None:
@@ -110,35 +95,32 @@ def conclude(step: Step, tool: Tool, seen: Seen) -> None:
     task, workflow = step.state.task, step.workflow
     finding = workflow.interpret(task.case, seen)
     if finding is None:
-        step.go(OBSERVED)
-        return
+        return step.go(OBSERVED)
     step.found(finding)
     row = workflow.transition(task.state, finding.event, Actor.ENGINE)
     if row is not None and finding.versions is not None and _unmet(step, tool, row, finding.versions):
-        review(step, "undecidable", "version_changed")
-        return
+        return step.review("undecidable", "version_changed")
     if row is not None and row.within_seconds is not None and _active_here(step) > row.within_seconds:
-        review(step, "limit", "limit")
-        return
+        return step.review("limit", "limit")
     if finding.contested:
         step.instead = step.fork()
         step.contest()
     target = "" if row is None else row.target
+    evidence = _evidence(seen.result)
     if target not in workflow.ends:
-        step.business(finding.event, OBSERVED, finding.reason, evidence=_refs(seen))
-    elif Control.COMPLETED in workflow.ends[target]:
-        step.go(OBSERVED)
-        step.end(finding.event, finding.reason, Control.COMPLETED, _refs(seen))
-    else:
-        review(step, finding.event, finding.reason, _refs(seen))
+        return step.business(finding.event, OBSERVED, finding.reason, evidence=evidence)
+    if Control.COMPLETED not in workflow.ends[target]:
+        return step.review(finding.event, finding.reason, evidence)
+    step.go(OBSERVED)
+    return step.end(finding.event, finding.reason, Control.COMPLETED, evidence)
 
 
 def _unmet(step: Step, tool: Tool, row: Transition, versions: Mapping[Version, str]) -> bool:
     """Compare what the answer told with the workflow's own; the contract is the one that the call was made under."""
-    call, held = step.state.proposal, step.state.evidence.versions
-    if Version.CONTRACT not in row.reads or call is None:
+    held = step.state.evidence.versions
+    if Version.CONTRACT not in row.reads:
         return unmet(row, versions, held) != ()
-    made_under = {Version.CONTRACT: call.contract_version}
+    made_under = {Version.CONTRACT: step.state.in_hand().contract_version}
     return unmet(row, {**versions, **made_under}, {**held, Version.CONTRACT: tool.version}) != ()
 
 
@@ -150,7 +132,7 @@ def _active_here(step: Step) -> float:
 def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allowed: bool) -> Wait | None:
     """Record a refusal: nothing happened. By class: again, an observation, or a person."""
     step.close_attempt(error.outcome, error)
-    if _transient(tool, error):
+    if error.category is Category.TRANSIENT:
         return retry(parts, step, tool, error, retry_allowed=retry_allowed)
     if error.category is Category.AUTHORIZATION and error.code.startswith("token_for_other"):
         step.alert(error.code, {"tool": tool.name})
@@ -160,27 +142,22 @@ def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_al
         step.go(NEXT_ATTEMPT, error.code)
         return ask_again(step, action)
     if tool.writes:
-        _refused_write(step, error)
-        return None
-    step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
-    step.go(ANSWERED, error.code)
-    seen = Seen(tool.name, None, error.code)
+        return _refused_write(step, error)
+    step.fail_call(error)
     if error.category is Category.BUSINESS:
-        conclude(step, tool, seen)
-    else:
-        review(step, *_review_of(error))
-    return None
+        return conclude(step, tool, Seen(tool.name, None, error.code))
+    return step.review(*_review_of(error))
 
 
 def approval_expired(step: Step) -> None:
     """Nobody acted in time: the case ends, and nothing may come of it ever after."""
-    step.settle_call(Execution.FAILED, error=EXPIRED)
+    step.mark_call(Execution.FAILED, error=EXPIRED)
     step.end("approval_expired", "approval_expired", Control.STOPPED)
 
 
 def ask_again(step: Step, action: Action) -> Wait:
     """Void an approval: the same call waits for another one, about the action as it is now."""
-    step.settle_call(Execution.WAITING_FOR_APPROVAL)
+    step.mark_call(Execution.WAITING_FOR_APPROVAL)
     step.business("approval_void", WAITED, "approval_void")
     step.ask_approval(action)
     return APPROVAL
@@ -197,20 +174,13 @@ def _changed(step: Step, error: CallError) -> Action | None:
         return None
 
 
-def _transient(tool: Tool, error: CallError) -> bool:
-    """A read has no effect, so that a lost answer to it is only a delay."""
-    lost_read = not tool.writes and error.category is Category.UNKNOWN_EFFECT
-    return error.category is Category.TRANSIENT or lost_read
-
-
 def _refused_write(step: Step, error: CallError) -> None:
     step.close_effect("rejected")
-    step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
-    step.go(ANSWERED, error.code)
+    step.fail_call(error)
     if error.category is Category.BUSINESS:
-        review(step, "create_rejected", error.code if error.code in ERRORS else "create_rejected")
+        step.review("create_rejected", error.code if error.code in ERRORS else "create_rejected")
     else:
-        review(step, *_review_of(error))
+        step.review(*_review_of(error))
 
 
 def _review_of(error: CallError) -> tuple[str, str]:
@@ -225,79 +195,18 @@ def _review_of(error: CallError) -> tuple[str, str]:
             return "attempts_exhausted", error.code
 
 
-def sends_max(tool: Tool) -> int:
-    """Give the total of sends: the contract's attempts, and the one resend of a write proved absent."""
-    resend = 2 if tool.ambiguous_failure is Ambiguous.RECONCILE_THEN_RESEND_ONCE else 1
-    return max(tool.attempts_max, resend)
-
-
-def retry(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allowed: bool) -> Wait | None:
-    """Wait and try again, where every bound allows it."""
-    if tool.writes:
-        step.close_effect("absent")
-    if error.cut_off:
-        step.recovered()
-    reason = retry_forbidden(step, tool, error.outcome, retry_allowed=retry_allowed)
-    if reason is not None:
-        step.settle_call(Execution.FAILED, error=error, stamps=("returned", "delivered"))
-        step.go(ANSWERED, error.code)
-        review(step, "limit" if reason == "limit" else "attempts_exhausted", reason)
-        return None
-    step.settle_call(Execution.REQUESTED, error=error)
-    wait = _backoff(parts, step, error)
-    retry_state = step.workflow.retry_state
-    if retry_state is None:
-        step.go(NEXT_ATTEMPT, error.code)
-    else:
-        step.business("transient", NEXT_ATTEMPT, error.code)
-    return Wait("retry", wait)
-
-
-def _backoff(parts: Parts, step: Step, error: CallError) -> float:
-    call = step.state.proposal
-    sends = 0 if call is None else call.sends() - 1
-    own = backoff_seconds(sends, parts.jitter.random())
-    wished = own if error.retry_after_seconds is None else max(own, error.retry_after_seconds)
-    return min(wished, BACKOFF_CAP_SECONDS + BACKOFF_JITTER_SECONDS)  # the longest that the table allows a wait
-
-
-def retry_forbidden(step: Step, tool: Tool, code: str, *, retry_allowed: bool) -> str | None:
-    """Name the bound that forbids another send, or None. A send that never left has the bound of recoveries."""
-    state, limits, call = step.state, step.workflow.limits, step.state.proposal
-    if code in NOT_COUNTED:
-        if code == "unreachable":  # a crash was counted when it was found
-            step.recovered()
-        if step.state.control.recoveries > limits.recoveries:
-            return "recoveries_exhausted"
-        return None if retry_allowed or code != "unreachable" else "retry_suspended"
-    if call is None or call.counted() >= sends_max(tool):
-        return "attempts_exhausted"
-    if state.calls_made() >= limits.calls or state.calls_made_of(tool.name) >= limits.calls_per_tool:
-        return "limit"
-    return None if retry_allowed else "retry_suspended"
-
-
 def in_doubt(step: Step, tool: Tool, error: CallError) -> None:
     """Record `unknown` first; the look-up that follows is committed with it."""
     step.close_attempt(error.outcome, error)
     if error.cut_off:
         step.recovered()
-    step.settle_call(Execution.UNKNOWN, error=error)
+    step.mark_call(Execution.UNKNOWN, error=error)
     if tool.reconcile_with:
         step.open_attempt("reconciliation", tool.reconcile_with, new_jti())
     else:
-        review(step, "unknown_effect", "unknown_effect")
+        step.review("unknown_effect", "unknown_effect")
 
 
-def review(step: Step, event: str, reason: str, evidence: tuple[str, ...] = ()) -> None:
-    """Hand the case to a person, or call it failed where the fault is ours."""
-    step.end(event, reason, review_end(reason), evidence)
-
-
-def _evidence(result: Mapping[str, Any]) -> tuple[str, ...]:
-    reference = result.get("evidence_ref")
+def _evidence(result: Mapping[str, Any] | None) -> tuple[str, ...]:
+    reference = None if result is None else result.get("evidence_ref")
     return () if reference is None else (str(reference),)
-
-
-def _refs(seen: Seen) -> tuple[str, ...]:
-    return () if seen.result is None else _evidence(seen.result)

@@ -10,16 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from host.domain.control import Execution
-from host.domain.limits import backoff_seconds
-from host.domain.outcome import CallError, Outcome, Rejected, Success, Unknown
-from host.domain.state import NOT_COUNTED, CallRecord
+from host.domain.outcome import Outcome, Rejected, Success, Unknown
+from host.domain.state import CallRecord
 from host.domain.step import Step
+from host.domain.wait import Wait
 from host.domain.workflow import Seen
+from host.engine.again import read_again
 from host.engine.parts import Parts
-from host.engine.settle import conclude, internal, review, wrong_effect
-from host.engine.wait import Wait
+from host.engine.settle import conclude, wrong_effect
 from shared_contracts.contract import Tool
-from shared_contracts.errors import Category
 
 
 def read_arguments(read: Tool, call: CallRecord) -> dict[str, Any]:
@@ -28,12 +27,12 @@ def read_arguments(read: Tool, call: CallRecord) -> dict[str, Any]:
     return {name: known[name] for name in read.arguments.model_fields if name in known}
 
 
-def record_of(read: Tool, result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _record_in(read: Tool, result: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Give what was read: a look-up may have found nothing."""
     return result["record"] if read.looks_up else result
 
 
-def differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict[str, Any]:
+def _differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict[str, Any]:
     """Name each field in which request, answer and read do not agree; empty means verified."""
     if tool.read_back is None:
         return {}
@@ -42,20 +41,20 @@ def differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict
     return {
         name: {"asked": call.arguments.get(name), "answered": answer.get(name), "read": record.get(name)}
         for name in names
-        if not agrees(answer.get(name), record.get(name))
-        or (name in call.arguments and not agrees(call.arguments[name], record.get(name)))
+        if not _agrees(answer.get(name), record.get(name))
+        or (name in call.arguments and not _agrees(call.arguments[name], record.get(name)))
     }
 
 
-def agrees(expected: Any, actual: Any) -> bool:
+def _agrees(expected: Any, actual: Any) -> bool:
     """Hold every member that was expected; lists agree as sets of equal size, since order is no fact."""
     match expected, actual:
         case Mapping(), Mapping():
-            return all(name in actual and agrees(item, actual[name]) for name, item in expected.items())
+            return all(name in actual and _agrees(item, actual[name]) for name, item in expected.items())
         case list() | tuple(), list() | tuple():
             rest = list(actual)
             for item in expected:
-                found = next((one for one in rest if agrees(item, one)), None)
+                found = next((one for one in rest if _agrees(item, one)), None)
                 if found is None:
                     return False
                 rest.remove(found)
@@ -66,46 +65,36 @@ def agrees(expected: Any, actual: Any) -> bool:
 
 def verified(parts: Parts, step: Step, tool: Tool, read: Tool, outcome: Outcome) -> Wait | None:
     """Record the read-back of a write that succeeded."""
-    call = step.state.proposal
-    if call is None:
-        raise AssertionError("a read-back has a call in hand")
     match outcome:
         case Success(result):
             step.close_attempt("success")
-            record = record_of(read, result)
+            record = _record_in(read, result)
             if record is None or tool.pending(record):
-                return _again(parts, step, tool, internal("not_visible", Category.TRANSIENT, "not visible yet"))
+                return _again(parts, step, tool, "not_visible")
             if not tool.succeeded(record):  # withdrawn, refused or in doubt since it was answered
-                return review(step, "unknown_effect", "unverified_effect")
-            return judge(step, tool, call, record)
+                return step.review("unknown_effect", "unverified_effect")
+            return judge(step, tool, record)
         case Rejected(error) | Unknown(error):
             step.close_attempt(error.outcome, error)
-            return _again(parts, step, tool, error)
+            return _again(parts, step, tool, error.outcome)
 
 
-def judge(step: Step, tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> Wait | None:
+def judge(step: Step, tool: Tool, record: Mapping[str, Any]) -> None:
     """Compare, and move: verified, or a wrong effect that has to be undone. Expects control `observing`."""
-    wrong = differences(tool, call, record)
+    call = step.state.in_hand()
+    wrong = _differences(tool, call, record)
     if not wrong:
         step.close_effect("succeeded", verified=True)
-        step.settle_call(Execution.VERIFIED, stamps=("verified", "delivered"))
-        conclude(step, tool, Seen(tool.name, call.result, None))
-        return None
+        step.mark_call(Execution.VERIFIED, stamps=("verified", "delivered"))
+        return conclude(step, tool, Seen(tool.name, call.result, None))
     step.close_effect("succeeded", mismatch=wrong)
-    wrong_effect(step, tool, wrong)
-    return None
+    return wrong_effect(step, tool, wrong)
 
 
-def _again(parts: Parts, step: Step, tool: Tool, error: CallError) -> Wait | None:
-    """Wait for another read-back within its own bound; beyond it the effect stays unverified."""
-    call, limits, own = step.state.proposal, step.workflow.limits, tool.read_back
+def _again(parts: Parts, step: Step, tool: Tool, code: str) -> Wait | None:
+    """Wait for another read-back within the contract's own bound; beyond it the effect stays unverified."""
+    own = tool.read_back
     if own is None:
         raise AssertionError("only a contract with a read-back is read back")
-    reads = 0 if call is None else call.engine_reads("verification")
-    if error.outcome in NOT_COUNTED:
-        step.recovered()
-    if reads >= min(own.looks, limits.engine_reads_per_call) or step.state.control.recoveries > limits.recoveries:
-        review(step, "unknown_effect", "unverified_effect")
-        return None
-    tries = 0 if call is None else sum(attempt.purpose == "verification" for attempt in call.attempts)
-    return Wait("verification", backoff_seconds(tries - 1, parts.jitter.random(), own.poll_seconds))
+    wait = read_again(parts, step, code, own.looks, own.poll_seconds)
+    return step.review("unknown_effect", "unverified_effect") if wait is None else wait

@@ -20,6 +20,7 @@ from host.stack.home import Home
 from host.stack.keys import key_files, public_part, read_signing_key
 from host.stack.ports import is_free
 from host.stack.roles import LIMITED, Side
+from shared_contracts.told import unconnected
 
 CLOCK_SECONDS_MAX = 2.0  # well inside the leeway that a token's times are given
 MUST_BE_ON = ("fsync", "synchronous_commit", "full_page_writes")
@@ -78,8 +79,9 @@ async def check_database(dsn: str) -> list[Check]:
             settings = [await _setting(connection, name) for name in MUST_BE_ON]
             return [*settings, _version(connection.info.server_version), await _clock(connection)]
     except psycopg.OperationalError as error:
-        said = str(error).strip().splitlines()[0]
-        return [Check("database", False, f"does not answer: {said}", "kessai up, or mend KESSAI_DSN")]
+        asks = error.pgconn is not None and error.pgconn.needs_password
+        what, mend = unconnected(str(error), wants_password=asks, setting="KESSAI_DSN")
+        return [Check("database", False, what, f"{mend} On one machine: kessai up")]
 
 
 def _tried(check: str, look: Callable[[], str]) -> Check:

@@ -69,13 +69,15 @@ def _one_issuer(directory: Path, wanted: str | None) -> str:
             f"{directory} holds the keys of a home, whose passwords lie elsewhere.",
             "Name another directory. A new signing key is made with --rotate.",
         )
-    if wanted is not None and found and wanted not in found:
+    if wanted is None:
+        return found[0] if found else COMPOSE_ISSUER
+    if found and wanted not in found:
         raise StackError(
             StackProblem.SECRET_MALFORMED,
             f"The keys in {directory} belong to the issuer {found[0]} already.",
             f"Leave --issuer out to keep it, or name a new directory for {wanted}.",
         )
-    return wanted or (found[0] if found else COMPOSE_ISSUER)
+    return wanted
 
 
 def _keys(directory: Path) -> KeyFiles:

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import asyncio
 
-import psycopg
-
-from host.domain.step import Rows
+from host.domain.rows import Rows
 from host.store import ledger
-from host.store.errors import StoreError
 from host.store.ledger import Committed
 from host.store.pool import Pool
 
@@ -36,8 +33,8 @@ class Commits:
         group = self._join(name, rows)
         try:
             done = await asyncio.shield(group.written)
-        except (StoreError, psycopg.Error):
-            if len(group.steps) == 1:
+        except Exception:
+            if len(group.steps) == 1:  # alone, whatever it was meets only whom it is about
                 raise
             async with self._pool.connection() as connection:
                 done = await ledger.commit_steps(connection, rows)
@@ -53,10 +50,11 @@ class Commits:
         return group
 
     async def _write(self, group: _Group) -> dict[str, Committed]:
-        async with self._turn, self._pool.connection() as connection:
+        async with self._turn:
             if self._gathering is group:
                 self._gathering = None
-            return await ledger.commit_steps(connection, _together(list(group.steps.values())))
+            async with self._pool.connection() as connection:
+                return await ledger.commit_steps(connection, _together(list(group.steps.values())))
 
 
 class _Group:

@@ -70,6 +70,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS019": ApprovalOverError,
     "KS020": InvariantError,
     "KS021": InvariantError,
+    "KS022": InvariantError,
     "23503": InvariantError,
     "23505": InvariantError,
     "23514": InvariantError,

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
-from host.domain.step import Rows
+from host.domain.rows import Rows
 from host.domain.workflow import Move
 from host.store.errors import StaleWorkflowError, refusals
 from host.store.queries import load_queries

@@ -27,11 +27,18 @@ def migrate(dsn: str, workflows: tuple[Workflow, ...], passwords: Path | None = 
     """Apply what is missing and give the names of what was applied; needs the owner's DSN."""
     with psycopg.connect(dsn) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        _close(connection)
         _make_roles(connection, passwords)
         applied = _apply(connection)
         for workflow in workflows:
             _register(connection, workflow)
         return applied
+
+
+def _close(connection: psycopg.Connection[Any]) -> None:
+    """Let nobody but our roles connect, and nobody make temporary tables: one could stand before a table of ours."""
+    database = sql.Identifier(connection.info.dbname)
+    connection.execute(sql.SQL("REVOKE CONNECT, TEMPORARY ON DATABASE {} FROM PUBLIC").format(database))
 
 
 def _make_roles(connection: psycopg.Connection[Any], passwords: Path | None) -> None:

@@ -50,7 +50,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Summary:
     """One line of a list. `effects` and the codes of `alerts` stand in the exception queue alone."""
 
     workflow_id: UUID
@@ -136,19 +136,19 @@ async def timeline(connection: AsyncConnection[Any], workflow_id: UUID, after: i
     return await cursor.fetchall()
 
 
-async def page(connection: AsyncConnection[Any], state: str | None, before: UUID, most: int) -> list[Row]:
+async def page(connection: AsyncConnection[Any], state: str | None, before: UUID, most: int) -> list[Summary]:
     """List workflows, newest first."""
     query = _SQL["page"] if state is None else _SQL["page_of_state"]
     return await _rows(connection, query, {"state": state, "before": before, "most": most})
 
 
-async def exceptions(connection: AsyncConnection[Any], most: int) -> list[Row]:
+async def exceptions(connection: AsyncConnection[Any], most: int) -> list[Summary]:
     """List the exception queue, oldest first."""
     return await _rows(connection, _SQL["exceptions"], {"most": most})
 
 
-async def _rows(connection: AsyncConnection[Any], query: LiteralString, parameters: Mapping[str, Any]) -> list[Row]:
-    cursor = connection.cursor(row_factory=class_row(Row))
+async def _rows(connection: AsyncConnection[Any], query: LiteralString, parameters: Mapping[str, Any]) -> list[Summary]:
+    cursor = connection.cursor(row_factory=class_row(Summary))
     await cursor.execute(query, parameters)
     return await cursor.fetchall()
 

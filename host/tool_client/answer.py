@@ -14,7 +14,7 @@ import httpx2
 import orjson
 from pydantic_core import from_json
 
-from host.domain.outcome import HttpStatus, Lost, NotMcp, Report, RpcError, Seen
+from host.domain.outcome import HttpStatus, Lost, NotMcp, Report, RpcError, WireResult
 from host.tool_client.headers import challenge, retry_after, session_id
 from shared_contracts.errors import ERROR_META
 
@@ -50,10 +50,10 @@ class Message:
 
     content: bytes
     session: str | None
-    seen: Seen | None
+    seen: WireResult | None
 
 
-async def read_answer(head: Head, chunks: AsyncIterator[bytes], asked: Asked) -> Message | Seen:
+async def read_answer(head: Head, chunks: AsyncIterator[bytes], asked: Asked) -> Message | WireResult:
     """Read a response as far as it is needed; raises what the connection raises."""
     if 300 <= head.status < 400:
         return NotMcp("redirect")
@@ -92,7 +92,7 @@ class _Capped(httpx2.AsyncByteStream):
             yield chunk
 
 
-async def _read_events(head: Head, chunks: AsyncIterator[bytes], asked: Asked) -> Message | Seen:
+async def _read_events(head: Head, chunks: AsyncIterator[bytes], asked: Asked) -> Message | WireResult:
     """The first message with an id ends the stream for us; notices and requests of the server go unanswered."""
     response = httpx2.Response(
         200,
@@ -114,7 +114,7 @@ def _is_aside(data: str) -> bool:
     return isinstance(message, dict) and "method" in message
 
 
-def _judge(head: Head, body: bytes | None, asked: Asked) -> Message | Seen:
+def _judge(head: Head, body: bytes | None, asked: Asked) -> Message | WireResult:
     if head.media_type not in {"application/json", "text/event-stream"}:
         return NotMcp("content_type")
     if body is None:
@@ -132,7 +132,7 @@ def _judge(head: Head, body: bytes | None, asked: Asked) -> Message | Seen:
     return Message(body, session_id(head.headers), None if error is None else _rpc_error(error))
 
 
-def _judge_status(head: Head, body: bytes | None, asked: Asked) -> Message | Seen:
+def _judge_status(head: Head, body: bytes | None, asked: Asked) -> Message | WireResult:
     if head.status < 400:
         return NotMcp("no_content")  # 202 and its like promise no answer on this request
     if head.status == 404 and asked.in_session:

@@ -32,9 +32,9 @@ from host.domain.outcome import (
     NotSent,
     Outcome,
     RpcError,
-    Seen,
     ToolError,
     ToolResult,
+    WireResult,
     broke_protocol,
     classify,
 )
@@ -103,7 +103,7 @@ class ToolClient:
             seen = _unsent(error.seen)
         return classify(seen, writes=request.tool.writes)
 
-    async def list_tools(self, timeout_seconds: float) -> Listed | Seen:
+    async def list_tools(self, timeout_seconds: float) -> Listed | WireResult:
         """Ask what the server offers, with a probe token; negotiates first where that is still to be done."""
         exchange = _exchange(self._probe_token(), timeout_seconds, posts=PAGES_MAX)
         try:
@@ -111,7 +111,7 @@ class ToolClient:
         except NotLinkedError as error:
             return error.seen
 
-    async def _ask(self, client: Client, request: CallRequest) -> Seen:
+    async def _ask(self, client: Client, request: CallRequest) -> WireResult:
         """`send_request` rather than `call_tool`, which would list tools or send again on its own account."""
         params = CallToolRequestParams(
             name=request.tool.name,
@@ -141,7 +141,7 @@ class ToolClient:
         return True
 
 
-async def _list(client: Client) -> Listed | Seen:
+async def _list(client: Client) -> Listed | WireResult:
     contracts: dict[str, object] = {}
     cursor: str | None = None
     for _ in range(PAGES_MAX):
@@ -159,7 +159,7 @@ def _exchange(token: str, timeout_seconds: float, posts: int) -> Exchange:
     return Exchange(token, asyncio.get_running_loop().time() + timeout_seconds, posts)
 
 
-def _unsent(seen: Seen) -> Seen:
+def _unsent(seen: WireResult) -> WireResult:
     """What a failed negotiation means to a call that was never sent."""
     if isinstance(seen, NotSent) or (isinstance(seen, RpcError) and broke_protocol(seen)):
         return seen

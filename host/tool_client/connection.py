@@ -15,7 +15,7 @@ import httpx2
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
-from host.domain.outcome import HttpStatus, Lost, NotMcp, NotSent, RpcError, Seen, TimedOut, broke_protocol
+from host.domain.outcome import HttpStatus, Lost, NotMcp, NotSent, RpcError, TimedOut, WireResult, broke_protocol
 from host.tool_client.exchange import Exchange, exchanging
 from host.tool_client.link import Link, NotLinkedError
 from host.tool_client.quarantine import Quarantine
@@ -52,10 +52,10 @@ class Connection:
         await self._sdk.aclose()
         await self._http.close()
 
-    async def converse(self, exchange: Exchange, work: Callable[[Client], Awaitable[T | Seen]]) -> T | Seen:
+    async def converse(self, exchange: Exchange, work: Callable[[Client], Awaitable[T | WireResult]]) -> T | WireResult:
         """Do one piece of work with the SDK under an exchange; NotLinkedError where none of it could begin."""
         link, client = await self._linked(exchange.deadline)
-        result: T | Seen
+        result: T | WireResult
         with link.used(), exchanging(exchange):
             try:
                 async with asyncio.timeout_at(exchange.deadline + BACKSTOP_SECONDS):

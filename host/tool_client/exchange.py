@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from host.domain.outcome import HttpStatus, NotSent, RpcError, Seen
+from host.domain.outcome import HttpStatus, NotSent, RpcError, WireResult
 
 
 @dataclass(slots=True)
@@ -23,20 +23,20 @@ class Exchange:
     posts_left: int
     posted: bool = False
     closed: bool = False
-    seen: Seen | None = None
+    seen: WireResult | None = None
 
     def may_post(self) -> bool:
         """Tell whether one more request may leave. After a failure none may: a fallback would hide it."""
         return not self.closed and self.posts_left > 0 and (self.seen is None or _is_an_answer(self.seen))
 
-    def failure(self, otherwise: Seen) -> Seen:
+    def failure(self, otherwise: WireResult) -> WireResult:
         """What to make of an exchange that ended without an answer: `otherwise` only if a request was under way."""
         if self.seen is not None:
             return self.seen
         return otherwise if self.posted else NotSent("client_closed")
 
 
-def _is_an_answer(seen: Seen) -> bool:
+def _is_an_answer(seen: WireResult) -> bool:
     """An older server answers a newer method with an error or a plain 4xx, and then may be asked the old way."""
     match seen:
         case RpcError():

@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import UNSUPPORTED_PROTOCOL_VERSION, Implementation
 from pydantic import ValidationError
 
-from host.domain.outcome import NotMcp, NotSent, RpcError, Seen
+from host.domain.outcome import NotMcp, NotSent, RpcError, WireResult
 from host.tool_client.exchange import Exchange, exchange_for_good
 
 NEGOTIATION_SECONDS = 8.0  # below the SDK's own 10 s, so that it is we who know why it ended
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class NotLinkedError(Exception):
     """Negotiation failed; `seen` is what its last request met. No request of a caller has left."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: WireResult) -> None:
         super().__init__(repr(seen))
         self.seen = seen
 
@@ -96,10 +96,10 @@ class Link:
                 self.ready.set_result(client)
                 await self._let_go.wait()
         except* (MCPError, RuntimeError, ValidationError, TimeoutError) as failed:
-            log.warning("the link to the tool server ended: %s", _names(failed))
+            log.info("the link to the tool server ended: %s", _names(failed))  # who waits for it tells why
             self._refuse(self._exchange.seen if self._exchange.seen is not None else _own_verdict(failed))
 
-    def _refuse(self, seen: Seen) -> None:
+    def _refuse(self, seen: WireResult) -> None:
         if not self.ready.done():
             self.ready.set_exception(NotLinkedError(seen))
             self.ready.exception()  # it may be that nobody waits, and then nothing is wrong
@@ -110,7 +110,7 @@ class Link:
         self._refuse(NotSent("client_closed"))
 
 
-def _own_verdict(failed: BaseExceptionGroup[Exception]) -> Seen:
+def _own_verdict(failed: BaseExceptionGroup[Exception]) -> WireResult:
     """All answers were well-formed, yet the SDK would not go on: no common version, or no such result."""
     if failed.subgroup(ValidationError) is not None:
         return NotMcp("negotiation")

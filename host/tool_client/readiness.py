@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from host.domain.outcome import HttpStatus, Lost, NotMcp, NotSent, RpcError, Seen, TimedOut, code_of
+from host.domain.outcome import HttpStatus, Lost, NotMcp, NotSent, RpcError, TimedOut, WireResult, code_of
 from host.tool_client.client import Listed, ToolClient
 from shared_contracts.contract import Tool
 from shared_contracts.errors import ERRORS, Category
@@ -70,7 +70,7 @@ def _compare(listed: Listed, needed: Mapping[str, Tool]) -> Ready | NotReady:
     return Ready(listed.protocol, frozenset(needed.keys() & listed.contracts.keys()))
 
 
-def _not_listed(seen: Seen) -> NotReady:
+def _not_listed(seen: WireResult) -> NotReady:
     """Classed by the row of the error table that fits; `seen` itself says what exactly was met."""
     row = ERRORS[code_of(seen)]
     match row.category:
@@ -100,7 +100,7 @@ def _not_listed(seen: Seen) -> NotReady:
             )
 
 
-def _said(seen: Seen) -> str:
+def _said(seen: WireResult) -> str:
     """For a person; what an answer claims is quoted."""
     match seen:
         case HttpStatus(status=status, report=report):

@@ -16,7 +16,7 @@ import aiohttp
 import httpx2
 import orjson
 
-from host.domain.outcome import Lost, NotMcp, NotSent, Seen, TimedOut
+from host.domain.outcome import Lost, NotMcp, NotSent, TimedOut, WireResult
 from host.tool_client.answer import Asked, Head, Message, read_answer
 from host.tool_client.exchange import Exchange, current_exchange
 from host.tool_client.knock import nobody_listens
@@ -65,7 +65,7 @@ class Wire(httpx2.AsyncBaseTransport):
         exchange.seen = answer
         return _response(request, Message(_failure(asked.id), None, answer))
 
-    async def _exchange(self, request: httpx2.Request, exchange: Exchange, asked: Asked) -> Message | Seen:
+    async def _exchange(self, request: httpx2.Request, exchange: Exchange, asked: Asked) -> Message | WireResult:
         left = exchange.deadline - asyncio.get_running_loop().time()
         if not exchange.may_post():
             return NotSent("spent") if exchange.seen is None else exchange.seen
@@ -77,7 +77,7 @@ class Wire(httpx2.AsyncBaseTransport):
 
     async def _attempt(
         self, request: httpx2.Request, deadline: float, asked: Asked, connect_seconds: float
-    ) -> Message | Seen:
+    ) -> Message | WireResult:
         """Only the first two are proof that nothing left; both come before a connection is there."""
         try:
             async with asyncio.timeout_at(deadline):
@@ -95,7 +95,7 @@ class Wire(httpx2.AsyncBaseTransport):
         except aiohttp.ClientError:
             return Lost("closed", await nobody_listens(self._url))
 
-    async def _post(self, request: httpx2.Request, asked: Asked, connect_seconds: float) -> Message | Seen:
+    async def _post(self, request: httpx2.Request, asked: Asked, connect_seconds: float) -> Message | WireResult:
         async with self._http.post(
             self._url,
             data=request.content,

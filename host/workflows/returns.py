@@ -270,7 +270,7 @@ RETURNS = Workflow(
         refusals_in_a_row=3,
         refusals=6,
         recoveries=20,
-        engine_reads_per_call=3,
+        engine_reads_per_send=3,
         repeats=1,
     ),
     effects=("create_return", "send_return_notice"),

@@ -24,7 +24,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from host.database import Pool, database
-from host.domain.step import Rows
+from host.domain.rows import Rows
 from host.engine.wake import TASK, Wake, queue_app, waker
 from host.engine.worker import POLL_SECONDS
 from host.stack.serving import ADMIN

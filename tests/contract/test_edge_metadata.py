@@ -67,7 +67,7 @@ def test_a_store_that_does_not_answer_or_fails_makes_the_server_unready_in_bound
 
     dispatcher = Stuck()
     with running(dispatcher, tmp_path) as server:
-        assert ready(server) == (503, "database_slow")
+        assert ready(server) == (503, "readiness_slow")
         dispatcher.unready = "fail"
         assert ready(server) == (503, "internal_error")
         assert "secret" not in json.dumps(server.client.get(f"{server.origin}/readyz").json())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from host.domain.state import NOT_COUNTED
-from host.engine.settle import sends_max
+from host.engine.again import sends_max
 from host.workflows.returns import RETURNS
 from shared_contracts.tools import TOOLS
 from tests.crash.audit import Books, Row, Verdict
@@ -110,5 +110,5 @@ def _needless(told: Told) -> Iterator[str]:
         reads = Counter(row["purpose"] for row in counted if row["n"] > sent)
         spent = told.recoveries[workflow] > LIMITS.recoveries
         spent = spent or (len(sends) > 0 and len(sends) >= sends_max(TOOLS[sends[0]["tool"]]))
-        if not spent and max(reads.values(), default=0) < LIMITS.engine_reads_per_call:
+        if not spent and max(reads.values(), default=0) < LIMITS.engine_reads_per_send:
             yield f"needless: {workflow} went to a person ({reason}) with its bounds unspent"

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from host.store.migrate import migrate
 from host.workflows.catalogue import WORKFLOWS
-from tests.support.cli import EXAMPLES, Cli
+from tests.support.cli import EXAMPLES, ROOT, Cli
 from tests.support.cluster import create_database, drop_database
 
 pytestmark = pytest.mark.xdist_group("cli-mistakes")
 NORMAL = str(EXAMPLES / "normal.json")
+AUTHZ = ROOT / "host" / "data" / "authz-v7.json"
 SECRET = "s3cr3t-of-nobody"
 
 
@@ -62,22 +65,51 @@ def test_a_password_that_is_wrong(stack: Cli):
     port = stack.part("postgres")["port"]
     said = stack("list", KESSAI_DSN=f"host=127.0.0.1 port={port} dbname=host user=host_rt password={SECRET}")
     assert (said.code, said.out) == (15, "")
+    assert "the database refuses the connection" in said.err
     assert "password authentication failed" in said.err
     assert SECRET not in said.err
+
+
+@pytest.mark.parametrize("command", [("list",), ("run", NORMAL), ("migrate",), ("doctor",)])
+def test_a_password_that_is_missing(stack: Cli, command: tuple[str, ...]):
+    role, setting = ("host_owner", "KESSAI_MIGRATE_DSN") if command == ("migrate",) else ("host_rt", "KESSAI_DSN")
+    dsn = make_conninfo(stack.dsn("host", role), passfile="/dev/null")
+    said = stack(*command, **{**links(stack, dsn), setting: dsn})
+    assert said.code == 15
+    assert "wants a password and got none" in said.out + said.err
+    assert setting in said.out + said.err
+    assert "does not answer" not in said.err
+
+
+def test_a_migration_whose_connection_string_is_none(nowhere: Cli):
+    said = nowhere("migrate", KESSAI_MIGRATE_DSN=f"nonsense {SECRET}")
+    assert (said.code, said.out) == (2, "")
+    assert "KESSAI_MIGRATE_DSN is no connection string" in said.err
+    assert SECRET not in said.err
+
+
+def test_links_that_are_set_in_part_are_told_with_what_each_is_and_an_example(nowhere: Cli):
+    said = nowhere("run", NORMAL, KESSAI_DSN="host=db.example")
+    lines = said.err.splitlines()
+    assert (said.code, said.out, len(lines)) == (2, "", 4)
+    for line, name in zip(lines, ("SERVER_URL", "ISSUER", "SIGNING_KEY_FILE"), strict=False):
+        assert f"KESSAI_{name} is missing: the " in line
+        assert f"such as KESSAI_{name}=" in line
+    assert "unset KESSAI_DSN" in lines[3]
 
 
 def test_a_tool_server_that_does_not_answer(stack: Cli, closed_port: int):
     dsn = stack.dsn("host", "host_rt")
     said = stack("run", NORMAL, **links(stack, dsn, f"http://127.0.0.1:{closed_port}/mcp"))
     assert (said.code, said.out) == (15, "")
-    assert "tool server" in said.err
+    assert said.err.startswith("kessai: The tool server cannot be asked")
 
 
 def test_a_tool_server_that_does_not_trust_our_issuer(stack: Cli):
     url = f"http://127.0.0.1:{stack.part('tool_server')['port']}/mcp"
     said = stack("run", NORMAL, **links(stack, stack.dsn("host", "host_rt"), url))
     assert (said.code, said.out) == (15, "")
-    assert "refused our probe token" in said.err
+    assert said.err.startswith("kessai: The tool server refused our probe token")
 
 
 def test_a_port_that_is_in_use(nowhere: Cli):
@@ -152,11 +184,25 @@ def test_a_database_of_another_schema(stack: Cli, change: str, said: str):
 
 def test_an_authorization_set_that_cannot_be_used(stack: Cli, tmp_path: Path):
     bad = tmp_path / "authz.json"
-    for content in ("{}", '{"version": "v", "principals": [], "approvers": [], "admin": true}', "\0"):
+    broken = json.loads(AUTHZ.read_text("utf-8"))
+    broken["principals"][0]["scopes"].append("orders:all")
+    broken["approvers"][0]["limit"]["amount"] = -1
+    for content, told in (
+        ("{}", ("  principals: is missing; write it",)),
+        (
+            '{"version": "v", "principals": [], "approvers": [], "admin": true}',
+            ("  admin: is not known here; correct the name, or remove it",),
+        ),
+        (json.dumps(broken), ("  principals[0].scopes[6]: must be 'orders:read'", "  approvers[0].limit.amount: ")),
+        ("\0", ("  the file: Invalid JSON",)),
+        ("[]", ("  the file: ",)),
+    ):
         bad.write_text(content, encoding="utf-8")
         said = stack("run", NORMAL, KESSAI_AUTHZ_FILE=str(bad))
         assert (said.code, said.out) == (15, "")
-        assert str(bad) in said.err
+        assert said.err.startswith(f"kessai: the authorization set {bad} cannot be used")
+        assert all(f"\n{line}" in said.err for line in told), said.err
+        assert "pydantic" not in said.err
 
 
 def test_a_token_that_no_server_runs_to_take(nowhere: Cli):

@@ -189,6 +189,21 @@ def test_doctor_finds_what_is_wrong_and_how_it_is_mended(stack: Cli, tmp_path: P
         assert "makes one" not in Cli(root, {})("status").out
 
 
+def test_doctor_tells_what_the_tool_server_says_of_itself_such_as_a_role_that_may_do_too_much(stack: Cli):
+    well = {check["check"]: check for check in stack("doctor", "--json").json()["checks"]}
+    assert well["tool server's readiness"]["detail"] == "it can serve calls"
+    with stack.owner("tools") as owner:
+        owner.execute("GRANT tools_returns TO tools_orders")
+        try:
+            found = stack("doctor", "--json")
+        finally:
+            owner.execute("REVOKE tools_returns FROM tools_orders")
+    told = {check["check"]: check for check in found.json()["checks"] if not check["well"]}
+    assert found.code == 15
+    assert "wrong_role: orders" in told["tool server's readiness"]["detail"]
+    assert "RUNBOOK" in told["tool server's readiness"]["mend"]
+
+
 def links(cli: Cli) -> dict[str, str]:
     return {
         "KESSAI_SERVER_URL": f"http://127.0.0.1:{cli.part('tool_server')['port']}/mcp",

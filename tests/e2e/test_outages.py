@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import psycopg
@@ -100,6 +102,30 @@ def _cpu_seconds(process: Identity) -> float:
 
 
 # -- the tool server --------------------------------------------------------------------------------------------
+
+
+def test_a_worker_says_once_that_its_tool_server_is_gone_and_once_that_it_is_back(stage: Stage) -> None:
+    stage.worker()
+    since = len(stage.stand.said("worker"))
+    stage.drop("server")
+    stage.hears("worker", "not ready: The tool server cannot be asked", since)
+    _asked_again(urlsplit(stage.stand.url).port, rounds=3)
+    stage.keep("server")
+    stage.hears("worker", "ready again", since)
+    said = stage.stand.said("worker")[since:]
+    assert (said.count("not ready"), said.count("ready again"), said.count("the link")) == (1, 1, 0), said
+
+
+def _asked_again(port: int | None, *, rounds: int) -> None:
+    """Stand in the place of the tool server, and hang up, until a worker has come that often after a pause."""
+    with socket.create_server(("127.0.0.1", port or 0)) as listener:
+        listener.settimeout(WOKEN_SECONDS)
+        last = 0.0
+        while rounds > 0:
+            listener.accept()[0].close()
+            now = time.monotonic()
+            rounds -= now - last > POLL_SECONDS
+            last = now
 
 
 @pytest.mark.parametrize("commits", [2, 3, 5])

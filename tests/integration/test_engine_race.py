@@ -15,9 +15,9 @@ from psycopg_pool import AsyncConnectionPool
 
 from host.domain.control import WAITED, Actor
 from host.domain.step import Step
+from host.domain.wait import UNITS_BUSY_SECONDS, Wait
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
-from host.engine.wait import UNITS_BUSY_SECONDS
 from host.store import ledger
 from host.store.errors import StaleWorkflowError
 from tests.support.engine import (
@@ -156,7 +156,7 @@ async def approve(parts: Parts, workflow_id: UUID) -> None:
     step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=0)
     step.business("approved", WAITED, "approved", Actor.APPROVER)
     async with parts.pool.connection() as connection:
-        await ledger.commit_steps(connection, step.rows("approvals", 1.0, ("approved", 0.0)))
+        await ledger.commit_steps(connection, step.rows("approvals", 1.0, Wait("approved", 0.0)))
 
 
 @asynchronous

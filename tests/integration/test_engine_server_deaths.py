@@ -19,7 +19,7 @@ NO_ANSWER = rejected("no_answer")
 
 
 def dies_under_write(_request: Request) -> Outcome:
-    return Unknown(replace(failure("connection_lost", executed=True), cut_off=True))
+    return Unknown(replace(failure("connection_lost"), cut_off=True))
 
 
 def died_after(tools: FakeTools) -> Callable[[Request], Outcome]:

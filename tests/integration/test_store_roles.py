@@ -8,6 +8,7 @@ import pytest
 from host.engine.drive import drive
 from tests.support.engine import asynchronous, engine, owners, take
 from tests.support.fake_tools import FakeTools
+from tests.support.raw_sql import refused
 
 
 @asynchronous
@@ -49,6 +50,37 @@ async def test_the_workers_role_writes_nothing_by_hand():
             async with parts.pool.connection() as connection:
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
                     await connection.execute(statement)
+
+
+@asynchronous
+async def test_the_workers_role_makes_no_table_that_could_stand_before_one_of_ours():
+    async with engine(FakeTools()) as parts:
+        for statement in ("CREATE TEMP TABLE workflow (x int)", "CREATE TABLE public.x (x int)", "CREATE SCHEMA own"):
+            async with parts.pool.connection() as connection:
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    await connection.execute(statement)
+        with owners(parts) as sql:
+            unset = sql.execute(
+                "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prosecdef"
+                " AND proname !~ '^procrastinate' AND NOT proconfig::text ~ 'search_path=public'"
+            ).fetchall()
+        assert unset == []
+
+
+@asynchronous
+async def test_what_was_told_or_issued_is_never_changed_and_no_row_goes_back():
+    async with engine(FakeTools()) as parts:
+        await drive(parts, await take(parts))
+        with owners(parts) as sql:
+            for statement in (
+                "UPDATE outbox SET topic = 'x'", "DELETE FROM expected_effect",
+                "UPDATE expected_effect SET name = 'x'", "TRUNCATE external_task",
+            ):  # fmt: skip
+                with refused(sql, "KS013"):
+                    sql.execute(statement)
+            for statement in ("UPDATE workflow SET version = 1", "UPDATE workflow SET fence = 0"):
+                with refused(sql, "KS011"):
+                    sql.execute(statement)
 
 
 @asynchronous

@@ -11,10 +11,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from shared_contracts.tools import TOOLS
+from tests.support.tokens import Issuer
 from tests.support.tool_orders import line, order, seed
-from tests.support.tool_shop import Shop, open_shop
+from tests.support.tool_shop import Shop, ask, open_shop
 from tool_server import cli
 from tool_server.store.migrate import NEWEST
 
@@ -106,11 +108,56 @@ def test_a_tool_is_removed_and_given_back_by_name(shop: Shop, run: Run) -> None:
     assert shop.one("SELECT count(*) FROM calls.tool_switch") == 2
 
 
-def test_a_key_and_a_token_are_revoked_for_good(shop: Shop, run: Run) -> None:
+REVOKED = "SELECT kind, value FROM calls.revocation ORDER BY kind"
+
+
+def test_a_key_and_a_token_are_revoked_for_good(shop: Shop, run: Run, tmp_path: Path) -> None:
+    run.settings(issuers_file=Issuer.at(tmp_path, kid="k-1").issuers_file)
     assert run("revoke", "--kid", "k-1") == 0
+    assert "revoked kid k-1" in run.out
     assert run("revoke", "--kid", "k-1") == 0
+    assert "was revoked before" in run.out
     assert run("revoke", "--jti", "j-1") == 0
-    assert shop.rows("SELECT kind, value FROM calls.revocation ORDER BY kind") == [("jti", "j-1"), ("kid", "k-1")]
+    assert shop.rows(REVOKED) == [("jti", "j-1"), ("kid", "k-1")]
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [("issuers.json", "known are k-1"), (None, "KESSAI_TOOLS_ISSUERS_FILE"), ("none.json", "none.json cannot be read")],
+)
+def test_a_key_that_nobody_knows_is_not_revoked_and_the_known_ones_are_named(
+    shop: Shop, run: Run, tmp_path: Path, file: str | None, told: str
+) -> None:
+    Issuer.at(tmp_path, kid="k-1")
+    if file is not None:
+        run.settings(issuers_file=tmp_path / file)
+    assert run("revoke", "--kid", "k-l") == 2
+    assert run.out == ""
+    assert "no key 'k-l' is published" in run.err
+    assert told in run.err
+    assert shop.rows(REVOKED) == []
+
+
+def test_a_key_that_has_called_is_revoked_although_it_is_published_no_more(shop: Shop, run: Run) -> None:
+    shop.run(lambda tools: ask(tools, "get_order", {"order_id": "A-1"}, kid="k-old"))
+    assert run("revoke", "--kid", "k-old") == 0
+    assert shop.rows(REVOKED) == [("kid", "k-old")]
+
+
+def test_a_tokens_id_is_revoked_as_it_is_written_and_what_the_log_knows_of_it_is_told(shop: Shop, run: Run) -> None:
+    shop.run(lambda tools: ask(tools, "get_order", {"order_id": "A-1"}, jti="j-seen"))
+    assert run("revoke", "--jti", "j-seen") == 0
+    assert "the call log has a call of it" in run.out
+    assert run("revoke", "--jti", "j-typo") == 0
+    assert "no call of it is in the log" in run.out
+
+
+def test_help_is_given_by_its_short_name_too(run: Run) -> None:
+    for command in ([], *COMMANDS):
+        assert run(*command, "--help") == 0
+        long = run.out
+        assert run(*command, "-h") == 0
+        assert run.out == long
 
 
 @pytest.mark.parametrize(
@@ -145,8 +192,9 @@ def test_a_seed_file_with_mistakes_ends_with_2_and_names_their_places(shop: Shop
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({}, "KESSAI_TOOLS_MIGRATE_DSN: Field required"),
+        ({}, "KESSAI_TOOLS_MIGRATE_DSN is missing: the connection of the owner of the database, such as KESSAI_TOOLS_"),
         ({"migrate_dsn": "host=127.0.0.1 port=1 dbname=x"}, "the database does not answer"),
+        ({"migrate_dsn": "host=127.0.0.1 port=1 dbname=x"}, "Check host and port in KESSAI_TOOLS_MIGRATE_DSN"),
         ({"migrate_dsn": "postgres//me:hunter2@host"}, "KESSAI_TOOLS_MIGRATE_DSN is no connection string"),
         (
             {"migrate_dsn": "host=127.0.0.1", "migrate_dsm": "typo"},
@@ -159,6 +207,23 @@ def test_what_is_not_ready_ends_with_15_and_names_the_setting(run: Run, settings
     for command in (["migrate"], ["disable", "create_return"], ["tools", "list"]):
         assert run(*command) == 15
         assert told in run.err
+        assert "hunter2" not in run.err
+
+
+@pytest.mark.parametrize(
+    ("password", "told"),
+    [(None, "wants a password and got none"), ("hunter2", "the database refuses the connection")],
+)
+def test_a_password_that_is_missing_or_wrong_is_told_as_that(
+    shop: Shop, run: Run, password: str | None, told: str
+) -> None:
+    plain = {name: value for name, value in conninfo_to_dict(shop.database.owner).items() if name != "password"}
+    run.settings(migrate_dsn=make_conninfo("", **plain, password=password, passfile="/dev/null"))
+    for command in (["migrate"], ["revoke", "--jti", "j-1"], ["tools", "list"]):
+        assert run(*command) == 15
+        assert told in run.err
+        assert "KESSAI_TOOLS_MIGRATE_DSN" in run.err
+        assert "does not answer" not in run.err
         assert "hunter2" not in run.err
 
 

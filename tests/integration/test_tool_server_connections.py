@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.support.tool_orders import line, order
 from tests.support.tool_prepared import ORDER, RETURN, effects_of, made_return
 from tests.support.tool_shop import Shop, ask, code_of, given, open_shop, until
+from tests.support.tool_wire import gate
 from tool_server.call import Answer
 from tool_server.dispatch import Dispatcher
 from tool_server.errors import SettingsError
@@ -183,75 +180,3 @@ def test_a_string_that_is_no_connection_string_is_named_and_not_quoted(shop: Sho
         Dispatcher(wrong)
     assert "KESSAI_TOOLS_ORDERS_DSN" in str(caught.value)
     assert "hunter2" not in str(caught.value)
-
-
-@dataclass
-class Wire:
-    """What stands between server and database: open, closed, or cut at the next COMMIT."""
-
-    port: int = 0
-    is_open: bool = True
-    cut: str = ""
-    writers: set[asyncio.StreamWriter] = field(default_factory=set)
-
-    def close(self) -> None:
-        self.is_open = False
-        for writer in self.writers:
-            writer.close()
-
-    def open(self) -> None:
-        self.is_open = True
-
-    def cut_at_commit(self, *, after: bool) -> None:
-        self.cut = "after" if after else "before"
-
-
-@asynccontextmanager
-async def gate(shop: Shop) -> AsyncIterator[tuple[Settings, Wire]]:
-    """A TCP proxy on loopback before the database, and settings that go through it."""
-    wire = Wire()
-    given_dsn = {name: getattr(shop.settings, f"{name}_dsn").get_secret_value() for name in FAMILY_NAMES}
-    target = conninfo_to_dict(given_dsn["orders"])
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not wire.is_open:
-            writer.close()
-            return
-        there, back = await asyncio.open_unix_connection(f"{target['host']}/.s.PGSQL.{target['port']}")
-        wire.writers |= {writer, back}
-        await asyncio.gather(_carry(reader, back, wire, writer), _carry(there, writer, None, back))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    wire.port = server.sockets[0].getsockname()[1]
-    through = {
-        f"{name}_dsn": make_conninfo(dsn, host="127.0.0.1", port=wire.port, sslmode="disable")
-        for name, dsn in given_dsn.items()
-    }
-    try:
-        yield Settings(**{**dict(shop.settings), **through}), wire
-    finally:
-        wire.close()
-        server.close()
-
-
-FAMILY_NAMES = ("orders", "policies", "returns", "notices")
-
-
-async def _carry(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, wire: Wire | None, other: asyncio.StreamWriter
-) -> None:
-    try:
-        while data := await reader.read(65536):
-            cut = wire.cut if wire is not None and b"COMMIT" in data else ""
-            if cut != "before":
-                writer.write(data)
-                await writer.drain()
-            if cut != "":
-                assert wire is not None
-                wire.cut = ""
-                break
-    except ConnectionError:
-        pass  # one side has left; the other is closed below
-    finally:
-        other.close()
-        writer.close()

@@ -21,6 +21,7 @@ ROLE = {
     "returns": "tools_returns",
     "approvals": "tools_returns",
     "notices": "tools_notices",
+    "role": "tools_orders",
     "seed": "tools_owner",
     "switches": "tools_owner",
     "trust": "tools_owner",

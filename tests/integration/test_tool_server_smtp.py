@@ -183,7 +183,7 @@ MAIL = "From: s@shop.example\r\nTo: c@example.com\r\nMessage-ID: <N@shop.example
 def test_a_relay_that_is_asked_to_stop_records_the_mail_in_hand_and_begins_no_other(tmp_path: Path) -> None:
     async def relayed(shop: Shop, smtp: SmtpServer) -> None:
         stop = asyncio.Event()
-        async with Pool("relay", shop.settings.notices_dsn.get_secret_value()) as pool:
+        async with Pool("notices", shop.settings.notices_dsn.get_secret_value()) as pool:
             channel = Smtp(mail.SmtpServer("127.0.0.1", smtp.port, "none", "shop.example", None, None))
             relaying = asyncio.create_task(relay.run(pool, channel, stop))
             await asyncio.wait_for(smtp.arrived.wait(), 10)
@@ -211,7 +211,7 @@ def test_two_relays_and_a_hundred_waiting_notices_make_a_hundred_mails(tmp_path:
 
     async def scene() -> tuple[int, SmtpServer]:
         dsn = shop.settings.notices_dsn.get_secret_value()
-        async with honest_server() as smtp, Pool("a", dsn) as one, Pool("b", dsn) as two:
+        async with honest_server() as smtp, Pool("notices", dsn) as one, Pool("notices", dsn) as two:
             channel = Smtp(mail.SmtpServer("127.0.0.1", smtp.port, "none", "shop.example", None, None))
             tried = 0
             for _ in range(3):

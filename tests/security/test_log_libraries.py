@@ -22,7 +22,12 @@ async def main():
 
 configure()
 asyncio.run(main())
-logging.getLogger("psycopg.pool").warning("error connecting in %r: %s", "pool-1", "{CANARY}")
+library = logging.getLogger("psycopg.pool")
+library.warning("error connecting in %r: %s", "{CANARY}", OSError("{CANARY}"))
+library.warning("attempt %d of %d failed after %.1f sec", 1, 2, 3.25)
+library.warning("%(who)s left", {{"who": "{CANARY}"}})
+library.warning("%d left, 100%% of %s", "{CANARY}", "{CANARY}")
+library.warning("100% of all")
 try:
     raise KeyError("{CANARY}")
 except KeyError:
@@ -38,6 +43,10 @@ def test_a_librarys_words_are_logged_without_what_they_quote_and_never_on_standa
     assert done.stdout == ""
     assert CANARY not in done.stderr
     assert "Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) == 3
-    for said in ("Task exception was never retrieved", "ValueError", "error connecting in %r: %s", "KeyError"):
+    lines = done.stderr.replace("\\u2026", "…").splitlines()
+    assert len(lines) == 7
+    told = ("error connecting in …: OSError", "attempt 1 of 2 failed after 3.2 sec", "… left", "…d left", "100% of all")
+    for said, line in zip(told, lines[1:], strict=False):
+        assert said in line
+    for said in ("Task exception was never retrieved", "ValueError", "KeyError"):
         assert said in done.stderr

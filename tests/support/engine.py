@@ -16,8 +16,10 @@ from psycopg_pool import AsyncConnectionPool
 from host.domain.control import ENDS
 from host.domain.principals import AuthorizationSet, Principal
 from host.domain.proposals import Planner
+from host.domain.rows import Rows
 from host.domain.state import State
-from host.domain.step import Rows, Step
+from host.domain.step import Step
+from host.domain.wait import Wait
 from host.engine.accept import Pins, accept, read_case
 from host.engine.drive import drive
 from host.engine.parts import Kind, Parts, Tools
@@ -173,7 +175,7 @@ async def take(engine_parts: Parts, **changes: Any) -> UUID:
 
 def untouched(state: State) -> Rows:
     """A step that changes nothing of where a workflow stands and lets go of it; for what else is laid beside it."""
-    return Step(state, RETURNS, {}, claim=False, active_ms=0).rows("nobody", 1.0, ("ended", None))
+    return Step(state, RETURNS, {}, claim=False, active_ms=0).rows("nobody", 1.0, Wait("ended", None))
 
 
 async def rows(engine_parts: Parts, query: LiteralString, **parameters: Any) -> list[tuple[Any, ...]]:

@@ -17,9 +17,9 @@ Answer = Callable[[Request], Outcome | Awaitable[Outcome]]
 DELIVERED = datetime(2026, 7, 20, tzinfo=UTC)
 
 
-def failure(code: str, *, executed: bool = False, retry_after: float | None = None) -> CallError:
+def failure(code: str, *, retry_after: float | None = None) -> CallError:
     row = ERRORS[code]
-    return CallError(code, row.category, row.meaning, row.retryable, executed, retry_after, {})
+    return CallError(code, row.category, row.meaning, retry_after)
 
 
 def rejected(code: str, *, retry_after: float | None = None, details: dict[str, Any] | None = None) -> Answer:
@@ -28,7 +28,7 @@ def rejected(code: str, *, retry_after: float | None = None, details: dict[str, 
 
 
 def unknown(code: str = "timeout") -> Answer:
-    return lambda _request: Unknown(failure(code, executed=True))
+    return lambda _request: Unknown(failure(code))
 
 
 def yen(amount: int) -> dict[str, Any]:

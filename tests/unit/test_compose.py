@@ -93,7 +93,8 @@ def test_every_secret_that_a_setting_names_is_given_to_its_service(name: str) ->
     sides = {Side.HOST: environment(service).get("KESSAI_ROLE_PASSWORDS")}
     sides[Side.TOOLS] = environment(service).get("KESSAI_TOOLS_ROLE_PASSWORDS")
     roles = {role for side, value in sides.items() if value == SECRETS for role in LIMITED[side]}
-    beside = {"postgres": set(OWNER.values()), "tool-server": {"jwks.json"}}  # the script's, and the issuers' own
+    jwks = {"jwks.json"}  # which the issuers' file names
+    beside = {"postgres": set(OWNER.values()), "tool-server": jwks, "migrate-tools": jwks}
     assert secrets_of(service) == named | roles | beside.get(name, set())
 
 

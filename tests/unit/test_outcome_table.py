@@ -20,12 +20,12 @@ from host.domain.outcome import (
     Rejected,
     Report,
     RpcError,
-    Seen,
     Success,
     TimedOut,
     ToolError,
     ToolResult,
     Unknown,
+    WireResult,
     broke_protocol,
     classify,
 )
@@ -35,7 +35,7 @@ UNAVAILABLE = Report("unavailable")
 INSUFFICIENT = {"error": "insufficient_scope", "scope": "returns:write"}
 
 # what was seen · outcome and code of a write · of a read (a read is always Rejected)
-TABLE: tuple[tuple[Seen, type[Outcome], str, str], ...] = (
+TABLE: tuple[tuple[WireResult, type[Outcome], str, str], ...] = (
     (NotSent("refused"), Rejected, "unreachable", "unreachable"),
     (NotSent("connect_timeout"), Rejected, "unreachable", "unreachable"),
     (NotSent("no_free_connection"), Rejected, "unreachable", "unreachable"),
@@ -93,38 +93,35 @@ TABLE: tuple[tuple[Seen, type[Outcome], str, str], ...] = (
 )
 
 
-def _id(row: tuple[Seen, type[Outcome], str, str]) -> str:
+def _id(row: tuple[WireResult, type[Outcome], str, str]) -> str:
     return repr(row[0])
 
 
 @pytest.mark.parametrize("row", TABLE, ids=_id)
 def test_a_write_is_rejected_only_on_proof_and_otherwise_unknown(
-    row: tuple[Seen, type[Outcome], str, str],
+    row: tuple[WireResult, type[Outcome], str, str],
 ) -> None:
     seen, kind, code, _ = row
     outcome = classify(seen, writes=True)
     assert isinstance(outcome, kind)
     assert not isinstance(outcome, Success)
     assert outcome.error.code == code
-    assert outcome.error.maybe_executed is (kind is Unknown)
 
 
 @pytest.mark.parametrize("row", TABLE, ids=_id)
-def test_a_read_without_a_result_is_rejected(row: tuple[Seen, type[Outcome], str, str]) -> None:
+def test_a_read_without_a_result_is_rejected(row: tuple[WireResult, type[Outcome], str, str]) -> None:
     seen, _, _, code = row
     outcome = classify(seen, writes=False)
     assert isinstance(outcome, Rejected)
     assert outcome.error.code == code
-    assert not outcome.error.maybe_executed
 
 
 @pytest.mark.parametrize("row", TABLE, ids=_id)
 @pytest.mark.parametrize("writes", [True, False])
-def test_category_and_retry_are_those_of_our_own_table(row: tuple[Seen, type[Outcome], str, str], writes: bool) -> None:
+def test_the_category_is_that_of_our_own_table(row: tuple[WireResult, type[Outcome], str, str], writes: bool) -> None:
     outcome = classify(row[0], writes=writes)
     assert not isinstance(outcome, Success)
-    error = outcome.error
-    assert (error.category, error.retryable) == (ERRORS[error.code].category, ERRORS[error.code].retryable)
+    assert outcome.error.category is ERRORS[outcome.error.code].category
 
 
 @pytest.mark.parametrize("writes", [True, False])
@@ -150,7 +147,7 @@ def test_what_the_wire_says_of_retry_and_outcome_is_never_trusted() -> None:
     lie = Report("internal_error", "", {"retryable": True, "outcome_known": True, "category": "transient"})
     outcome = classify(ToolError(lie), writes=True)
     assert isinstance(outcome, Unknown)
-    assert not outcome.error.retryable
+    assert outcome.error.code == "internal_error"
     assert outcome.error.category is Category.UNKNOWN_EFFECT
 
 
@@ -223,13 +220,13 @@ def test_words_are_printable_and_bounded() -> None:
         (ToolResult({}, fits=False), False),
     ],
 )
-def test_only_a_broken_protocol_puts_the_server_in_question(seen: Seen, broke: bool) -> None:
+def test_only_a_broken_protocol_puts_the_server_in_question(seen: WireResult, broke: bool) -> None:
     assert broke_protocol(seen) is broke
 
 
 _codes = st.sampled_from([*sorted(ERRORS), "", "Unreachable", "ok", "success"])
 _reports = st.none() | st.builds(Report, _codes, st.text(), st.dictionaries(st.text(), st.text() | st.integers()))
-_seen: st.SearchStrategy[Seen] = st.one_of(
+_seen: st.SearchStrategy[WireResult] = st.one_of(
     st.builds(NotSent, st.text()),
     st.builds(TimedOut),
     st.builds(Lost, st.text()),
@@ -242,11 +239,11 @@ _seen: st.SearchStrategy[Seen] = st.one_of(
 
 
 @given(_seen, st.booleans())
-def test_unknown_is_for_writes_alone_and_is_never_retryable(seen: Seen, writes: bool) -> None:
+def test_unknown_is_for_writes_alone_and_is_never_retryable(seen: WireResult, writes: bool) -> None:
     outcome = classify(seen, writes=writes)
     if isinstance(outcome, Unknown):
         assert writes
-        assert not outcome.error.retryable
+        assert not ERRORS[outcome.error.code].retryable
         assert not ERRORS[outcome.error.code].outcome_known
     elif isinstance(outcome, Rejected) and writes:
         assert ERRORS[outcome.error.code].outcome_known

@@ -10,8 +10,7 @@ import pytest
 
 from host.domain.authorization import NO_RULE, RULES, Verdict
 from host.domain.control import Control
-from host.domain.reasons import FROM_PLANNER, HANDOVER, Handover, handover_class
-from host.domain.step import review_end
+from host.domain.reasons import FROM_PLANNER, HANDOVER, Handover, handover_class, review_end
 from shared_contracts.errors import ERRORS
 from shared_contracts.returns import DECISION_TABLE, RulingOutcome
 
@@ -24,7 +23,7 @@ SOURCES = [
     ROOT / "shared_contracts" / "returns.py",
 ]
 # The place of the reason among the arguments of each function that hands a case over.
-REASON_AT = {"review": 2, "_review": 2, "_denied": 1}
+REASON_AT = {"review": 1, "_denied": 1}
 GIVES_REASONS = {"retry_forbidden", "_review_of"}
 
 
@@ -42,13 +41,17 @@ def handed_over() -> set[str]:
     found: set[str] = set()
     for tree in trees():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in REASON_AT:
-                place = REASON_AT[node.func.id]
+            if isinstance(node, ast.Call) and _name(node.func) in REASON_AT:
+                place = REASON_AT[_name(node.func)]
                 found |= set().union(*(texts(argument) for argument in node.args[place : place + 1]))
             if isinstance(node, ast.FunctionDef) and node.name in GIVES_REASONS:
                 returned = (n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None)
                 found |= {reason for value in returned for reason in _last(value)}
     return found
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _last(value: ast.expr) -> set[str]:

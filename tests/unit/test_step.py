@@ -27,6 +27,7 @@ from host.domain.kept import JSON_BYTES_MAX
 from host.domain.proposals import PlannerFault, ToolCall
 from host.domain.state import NOT_COUNTED
 from host.domain.step import key_of
+from host.domain.wait import Wait
 from shared_contracts.tools import TOOLS
 from tests.unit.workflow_state import MOVES, WORKFLOW_ID, attempt, call, effect, state, step
 
@@ -145,7 +146,7 @@ def test_an_end_carries_its_audit_row_and_its_outbox_row_in_the_same_object():
     assert (told["seq"], told["topic"]) == (at.state.trace.seq, "returns.completed")
     assert told["payload"]["effects"] == {"create_return": "id-create_return"}
     assert written(at, "audit")["action"] == "workflow_ended"
-    workflow = written(at, "workflows", ("ended", None))
+    workflow = written(at, "workflows", Wait("ended", None))
     assert workflow["release"] is True
     assert workflow["wake_after"] is None
 
@@ -232,14 +233,14 @@ def test_refusals_are_numbered_on_and_a_taken_proposal_ends_only_the_row_of_them
     at = step(state(refusals=({"code": "no_call", "message": "-"},), refusals_in_a_row=1))
     at.refuse(PlannerFault("no_call", "-"))
     assert written(at, "refusals")["n"] == 2
-    at.accepted_proposal()
+    at.open_call(ORDER, TOOLS["get_order"], Execution.REQUESTED)
     assert at.state.control.refusals_in_a_row == 0
     assert len(at.state.control.refusals) == 2
 
 
 def test_an_answer_without_a_call_in_hand_is_a_bug_that_shows():
     at = step(state(control="planning"))
-    for action in (lambda: at.open_attempt("call", "get_order", "j"), lambda: at.settle_call(Execution.FAILED)):
+    for action in (lambda: at.open_attempt("call", "get_order", "j"), lambda: at.mark_call(Execution.FAILED)):
         with pytest.raises(IllegalTransitionError):
             action()
     with pytest.raises(IllegalTransitionError):

@@ -212,4 +212,4 @@ def test_the_hard_limits_are_the_agreed_numbers():
     assert (limits.calls, limits.calls_per_tool, limits.active_seconds) == (6, 2, 90.0)
     assert limits.tokens == 100_000
     assert (limits.refusals_in_a_row, limits.refusals, limits.recoveries) == (3, 6, 20)
-    assert (limits.engine_reads_per_call, limits.repeats) == (3, 1)
+    assert (limits.engine_reads_per_send, limits.repeats) == (3, 1)

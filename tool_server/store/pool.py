@@ -17,6 +17,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from tool_server.store.role import check_role
+
 Row: TypeAlias = tuple[Any, ...]
 Connection: TypeAlias = AsyncConnection[Row]
 Parameters: TypeAlias = Mapping[str, Any]
@@ -29,6 +31,7 @@ _SESSION = (
     " -c enable_seqscan=off"
 )
 _WAIT_SECONDS = 3.0  # for a free connection, or the first one of a process
+_KNOCK_SECONDS = 2  # the least that libpq takes
 _RECONNECT_SECONDS = 5.0  # the pool waits twice as long after each failure, up to this: how late it can come back
 _CONNECTIONS_MAX = 10  # per family and replica; four families stay far below PostgreSQL's default of 100
 _TRANSIENT = (errors.DeadlockDetected, errors.SerializationFailure)
@@ -47,16 +50,18 @@ class CommitLostError(Exception):
 
 
 class Pool:
-    """The connections of one database role."""
+    """The connections of one family, each seen to be of the family's role before anybody gets it."""
 
-    def __init__(self, name: str, dsn: str) -> None:
+    def __init__(self, family: str, dsn: str) -> None:
         given = conninfo_to_dict(dsn)
         options = f"{given.get('options') or ''} {_SESSION}".strip()
+        self._family = family
+        self._conninfo = make_conninfo(dsn, options=options, application_name=f"kessai-tools/{family}")
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            make_conninfo(dsn, options=options, application_name=f"kessai-tools/{name}"),
+            self._conninfo,
             kwargs={"autocommit": True, "prepare_threshold": 0},
             min_size=1, max_size=_CONNECTIONS_MAX, timeout=_WAIT_SECONDS, reconnect_timeout=_RECONNECT_SECONDS,
-            name=name, open=False, configure=_configure,
+            name=family, open=False, configure=self._configure,
         )  # fmt: skip
 
     async def __aenter__(self) -> Self:
@@ -65,6 +70,20 @@ class Pool:
 
     async def __aexit__(self, *_: object) -> None:
         await self._pool.close()
+
+    async def check_role(self, wait_seconds: float) -> None:
+        """Judge the role as it stands now; raises WrongRoleError, UnavailableError."""
+
+        async def once() -> None:
+            async with self.connection(wait_seconds) as connection:
+                await check_role(connection, self._family)
+
+        await self._tried(once)
+
+    async def knock(self) -> None:
+        """Connect beside the pool, as it does; raises WrongRoleError and what keeps a connection from being made."""
+        async with await AsyncConnection.connect(self._conninfo, connect_timeout=_KNOCK_SECONDS) as connection:
+            await check_role(connection, self._family)
 
     async def one(self, query: LiteralString, parameters: Parameters) -> Row:
         """Run one statement that may run twice, and give its row; raises UnavailableError, BusyError."""
@@ -78,10 +97,10 @@ class Pool:
         return await self._twice(lambda connection: _transaction(connection, work))
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    async def connection(self, wait_seconds: float | None = None) -> AsyncIterator[Connection]:
         """Lend a connection of one's own, outside any transaction; raises UnavailableError."""
         try:
-            connection = await self._pool.getconn()
+            connection = await self._pool.getconn(wait_seconds)
         except (PoolTimeout, PoolClosed) as error:
             raise UnavailableError(str(error)) from error
         try:
@@ -100,6 +119,14 @@ class Pool:
                 return connection, await one(connection, query, parameters)
 
             yield await self._tried(first)
+
+    async def _configure(self, connection: Connection) -> None:
+        set_json_loads(orjson.loads, connection)
+        try:
+            await check_role(connection, self._family)
+        except BaseException:
+            await connection.close()  # the pool would only forget it
+            raise
 
     async def _twice(self, act: Callable[[Connection], Awaitable[T]]) -> T:
         async def once() -> T:
@@ -152,7 +179,3 @@ async def _transaction(connection: Connection, work: Callable[[Connection], Awai
 def _connection_died(error: psycopg.OperationalError) -> bool:
     """Tell whether the server ended the connection (class 57P) or it broke without a word."""
     return error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
-
-
-async def _configure(connection: Connection) -> None:
-    set_json_loads(orjson.loads, connection)

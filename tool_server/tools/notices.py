@@ -22,7 +22,7 @@ from tool_server.store import notices as store
 from tool_server.store.calls import refuse
 from tool_server.store.pool import Connection, Pool, UnavailableError
 from tool_server.store.reading import answer
-from tool_server.tools.handler import Handler
+from tool_server.tools import Handler
 
 _RECOVERIES_MAX = 3  # a handler may die between our look and our recovery; more than that is a fault
 

@@ -6,7 +6,7 @@ from tool_server.call import Answer, Call
 from tool_server.store.pool import Pool
 from tool_server.store.queries import queries
 from tool_server.store.reading import read
-from tool_server.tools.handler import Handler
+from tool_server.tools import Handler
 
 ORDERS = queries("orders")
 

@@ -8,8 +8,8 @@ from tool_server.call import Answer, Answered, Call, Refused
 from tool_server.store.pool import Pool
 from tool_server.store.queries import queries
 from tool_server.store.reading import read
+from tool_server.tools import Handler
 from tool_server.tools.facts import facts_of
-from tool_server.tools.handler import Handler
 
 POLICIES = queries("policies")
 

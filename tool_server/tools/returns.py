@@ -28,9 +28,9 @@ from tool_server.store import returns as store
 from tool_server.store.calls import claim, refuse
 from tool_server.store.pool import Connection, Pool
 from tool_server.store.reading import answer, read
+from tool_server.tools import Handler
 from tool_server.tools.approval import approved, void
 from tool_server.tools.facts import facts_of
-from tool_server.tools.handler import Handler
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: nothing that is misread over a telephone
 

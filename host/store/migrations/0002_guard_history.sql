@@ -1,13 +1,14 @@
 -- What code promises about histories, the database makes impossible to break, for raw SQL too.
 
 -- A history is a chain: each checkpoint starts where the one before it ended, by a move of its own kind and release.
-CREATE FUNCTION check_chain() RETURNS trigger LANGUAGE plpgsql
+CREATE FUNCTION check_chain() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
     broken  text;
     outside boolean;  -- somebody else than the engine moved
 BEGIN
-    -- A few rows at a time: each is looked up by its keys, and no table is read whole. What is not there is no match.
+    -- A few rows at a time: OFFSET 0 has each looked up by its keys, so that no table is ever read whole. What is not
+    -- there is no match.
     SELECT min(a.workflow_id || '/' || a.seq) FILTER (
             WHERE (m.kind = w.kind AND m.release = w.release
                AND a.seq <= w.seq  -- the row has moved already, in this very transaction
@@ -19,10 +20,11 @@ BEGIN
            bool_or(m.actor <> 'engine')
       INTO broken, outside
       FROM added a
-      LEFT JOIN legal_transition m ON m.move_id = a.move_id
-      LEFT JOIN workflow w ON w.workflow_id = a.workflow_id
-      LEFT JOIN checkpoint p ON p.workflow_id = a.workflow_id AND p.seq = a.seq - 1
-      LEFT JOIN legal_transition pm ON pm.move_id = p.move_id;
+      LEFT JOIN LATERAL (SELECT * FROM legal_transition WHERE move_id = a.move_id OFFSET 0) m ON true
+      LEFT JOIN LATERAL (SELECT kind, release, seq FROM workflow WHERE workflow_id = a.workflow_id OFFSET 0) w ON true
+      LEFT JOIN LATERAL (SELECT move_id FROM checkpoint
+                          WHERE workflow_id = a.workflow_id AND seq = a.seq - 1 OFFSET 0) p ON true
+      LEFT JOIN LATERAL (SELECT * FROM legal_transition WHERE move_id = p.move_id OFFSET 0) pm ON true;
     IF broken IS NULL AND outside THEN
         SELECT min(a.workflow_id || '/' || a.seq) INTO broken
           FROM added a
@@ -52,7 +54,8 @@ CREATE TRIGGER checkpoint_chain AFTER INSERT ON checkpoint
 
 -- The row equals the fold of its history, and a successful end means verified effects. The chain lets no history run
 -- ahead of its row and `never_back` lets no row go back, so the one checkpoint that the row names is the last.
-CREATE FUNCTION check_fold() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+CREATE FUNCTION check_fold() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp
+SET enable_seqscan = off AS $$
 BEGIN
     IF NOT EXISTS (
         SELECT FROM checkpoint c JOIN legal_transition m USING (move_id)
@@ -81,10 +84,10 @@ CREATE CONSTRAINT TRIGGER workflow_fold
 
 CREATE FUNCTION refuse_back() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'workflow % does not stand where its history ends', NEW.workflow_id USING ERRCODE = 'KS011';
+    RAISE EXCEPTION 'workflow % does not go back', NEW.workflow_id USING ERRCODE = 'KS011';
 END $$;
 CREATE TRIGGER never_back BEFORE UPDATE ON workflow FOR EACH ROW
-    WHEN (NEW.seq < OLD.seq) EXECUTE FUNCTION refuse_back();
+    WHEN (NEW.seq < OLD.seq OR NEW.version < OLD.version OR NEW.fence < OLD.fence) EXECUTE FUNCTION refuse_back();
 
 -- Histories, decisions and the audit are appended to and never changed; an outcome is written once.
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -95,6 +98,10 @@ CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON checkpoint FOR EACH ROW EX
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON decision FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON refusal FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION refuse_change();
+-- what was delivered is taken out of the outbox, and never said otherwise
+CREATE TRIGGER fixed BEFORE UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON external_task FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON expected_effect FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON legal_transition FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE ON attempt FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE ON call FOR EACH ROW EXECUTE FUNCTION refuse_change();
@@ -115,7 +122,7 @@ DO $$
 DECLARE t text;
 BEGIN
     FOREACH t IN ARRAY ARRAY['workflow', 'checkpoint', 'decision', 'call', 'attempt', 'effect', 'refusal', 'audit',
-                             'legal_transition'] LOOP
+                             'legal_transition', 'expected_effect', 'external_task'] LOOP
         EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON %I
                         FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', t);
     END LOOP;
@@ -144,11 +151,12 @@ CREATE TRIGGER stamped BEFORE INSERT ON decision FOR EACH ROW EXECUTE FUNCTION s
 
 -- One key means one intention: what is sent again is what was sent. And no effect without an allow decision, written
 -- by the very transaction that writes the intent.
-CREATE FUNCTION check_intent() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION check_intent() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     NEW.committed_in := pg_current_xact_id();
     IF NOT EXISTS (SELECT FROM decision d WHERE d.workflow_id = NEW.workflow_id AND d.n = NEW.decision_n
-                      AND d.outcome = 'allow' AND d.committed_in = NEW.committed_in) THEN
+                      AND d.outcome = 'allow' AND d.committed_in = NEW.committed_in
+                      AND d.facts ->> 'tool_name' = NEW.name) THEN
         RAISE EXCEPTION 'nothing allows the effect % of workflow %', NEW.name, NEW.workflow_id USING ERRCODE = 'KS016';
     END IF;
     IF EXISTS (SELECT FROM effect e WHERE e.workflow_id = NEW.workflow_id AND e.idempotency_key = NEW.idempotency_key
@@ -160,7 +168,7 @@ END $$;
 CREATE TRIGGER intended BEFORE INSERT ON effect FOR EACH ROW EXECUTE FUNCTION check_intent();
 
 -- A call leaves only with the permission that its own transaction wrote down, for this very tool.
-CREATE FUNCTION check_permission() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION check_permission() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM decision d WHERE d.workflow_id = NEW.workflow_id AND d.outcome = 'allow'
                       AND d.committed_in = pg_current_xact_id() AND d.facts ->> 'tool_name' = NEW.tool) THEN
