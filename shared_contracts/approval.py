@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import Field, ValidationError
 
-from shared_contracts.base import Contract, Identifier, Label, Line, Moment, Money, Prose, Reference, dump
+from shared_contracts.base import Contract, Identifier, Label, Line, Moment, Money, Reference, dump
 from shared_contracts.digest import NotCanonicalError, canonical_json, digest
 
 TYPE = "kessai-approval+jws"
@@ -64,7 +64,7 @@ class ApprovalEvent(Contract):
     resource: Identifier
     action_digest: Digest
     decision: Literal["approve", "deny"]
-    reason: Prose
+    reason: Annotated[str, Field(max_length=500)]  # whatever its characters, the event stays short enough
     approver: Name
     requested_at: Moment
     decided_at: Moment

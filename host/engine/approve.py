@@ -23,7 +23,17 @@ from host.engine.wake import Wake
 from host.store import approvals, ledger
 from host.store.errors import ApprovalOverError, StaleWorkflowError
 from host.store.pool import Pool
-from shared_contracts.approval import ApprovalEvent, Name, Void, VoidError, held_against, key_id, opened, public_key
+from shared_contracts.approval import (
+    LIFETIME,
+    ApprovalEvent,
+    Name,
+    Void,
+    VoidError,
+    held_against,
+    key_id,
+    opened,
+    public_key,
+)
 from shared_contracts.errors import Category
 
 DENIED = CallError("approval_denied", Category.AUTHORIZATION, "an approver said no")
@@ -97,6 +107,8 @@ def _decided(desk: Desk, state: State, asked: Asked, event: ApprovalEvent) -> St
     kind = desk.kinds[state.task.kind, state.task.release]
     held = event if event.decision == "approve" else event.model_copy(update={"decision": "approve"})
     why = held_against(held, request_of(state, asked), desk.authorization.approvers, asked.read_at)
+    if why is None and (event.requested_at, event.expires_at) != (asked.expires_at - LIFETIME, asked.expires_at):
+        why = Void.OTHER_VERSION  # a request has its time from the database; a substitute's turn depends on it
     if why is not None:
         raise ApprovalRefusedError(_VOID[why])
     step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=0)

@@ -45,7 +45,7 @@ class Pair:
             jti=new_jti(), tenant_id="tenant-a", subject="agent-1", workflow_id=new_id(), tool=contract, customer="C-1",
             resource="A-1", arguments=ARGUMENTS, attempt=1, requested_at=datetime.now(UTC), timeout_seconds=10.0,
             idempotency_key=f"wf-1:{tool}" if contract.idempotency_key else None,
-            correlation={"dev.kessai/step_id": "s-1"},
+            correlation={"dev.kessai/step_id": "s-1"}, approval=None, approved_version=None,
         )  # fmt: skip
         token = (self.minter if minter is None else minter).call(replace(asked, **changes))
         return CallRequest(contract, ARGUMENTS, token, asked.timeout_seconds, asked.correlation)

@@ -267,6 +267,18 @@ async def test_an_approval_of_one_case_is_worth_nothing_in_another():
 
 
 @asynchronous
+async def test_a_substitute_who_says_that_the_request_is_older_than_it_is_has_no_turn():
+    async with high_value() as parts:
+        workflow_id = await waiting(parts)
+        asked = (await load(parts, workflow_id)).evidence.asked
+        earlier = asked.expires_at - timedelta(hours=26)
+        said = await unchanged(parts, decide(parts, workflow_id, "suzuki", requested_at=earlier))
+        assert "time is up" in said  # it would end later than it may
+        shorter = {"requested_at": earlier, "expires_at": asked.expires_at - timedelta(hours=2)}
+        assert "earlier request" in await unchanged(parts, decide(parts, workflow_id, "suzuki", **shorter))
+
+
+@asynchronous
 async def test_a_decision_from_the_future_or_with_a_longer_life_changes_nothing():
     async with high_value() as parts:
         workflow_id = await waiting(parts)

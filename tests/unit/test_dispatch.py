@@ -19,7 +19,7 @@ def dispatched(*effects: dict[str, object]) -> dict[str, object]:
         state("ELIGIBLE", "tool_proposed", calls=HELD, effects=effects, attempts=(attempt(3, 1, "call", "timeout"),))
     )
     facts: Facts = WRITE
-    dispatch(at, TOOLS["create_return"], at.decided(facts, ALLOWED))
+    dispatch(at, TOOLS["create_return"], at.decided(facts, ALLOWED), None)
     return at.rows("me", 15.0, None)
 
 

@@ -26,7 +26,8 @@ KEY = SigningKey("key-1", PRIVATE)
 READ = Request(
     jti=new_jti(), tenant_id="tenant-a", subject="agent-1", workflow_id=new_id(), tool=TOOLS["get_order"],
     customer="C-1", resource="A-1", arguments={"order_id": "A-1"}, idempotency_key=None, attempt=1,
-    requested_at=datetime(2026, 7, 29, 15, tzinfo=UTC), timeout_seconds=1.0, correlation={},
+    requested_at=datetime(2026, 7, 29, 15, tzinfo=UTC), timeout_seconds=1.0, correlation={}, approval=None,
+    approved_version=None,
 )  # fmt: skip
 WRITE = replace(READ, tool=TOOLS["create_return"], idempotency_key="wf-1:create_return")
 

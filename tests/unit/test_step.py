@@ -56,7 +56,7 @@ def test_a_call_from_proposal_to_dispatch_is_five_checkpoints_and_one_object():
     at.open_call(ORDER, TOOLS["get_order"], Execution.REQUESTED)
     at.go(PROPOSED)
     at.go(AUTHORIZED)
-    at.dispatch(TOOLS["get_order"], "jti-1", number)
+    at.dispatch(TOOLS["get_order"], "jti-1", number, None)
 
     names = {number: (move.control_to, move.event) for move, number in MOVES.items()}
     assert [(row["seq"], *names[row["move_id"]]) for row in written(at)["checkpoints"]] == [
@@ -78,7 +78,7 @@ def test_a_call_from_proposal_to_dispatch_is_five_checkpoints_and_one_object():
 def test_a_write_opens_its_intent_under_the_key_of_the_business_step_and_never_of_the_call():
     at = step(state("ELIGIBLE", "tool_proposed", calls=(call(1, "create_return", "requested"),)))
     at.go(AUTHORIZED)
-    at.dispatch(TOOLS["create_return"], "jti", at.decided(FACTS, ALLOWED))
+    at.dispatch(TOOLS["create_return"], "jti", at.decided(FACTS, ALLOWED), None)
 
     intent = written(at, "effects_opened")
     assert intent["idempotency_key"] == key_of(WORKFLOW_ID, "create_return") == f"{WORKFLOW_ID}:create_return"
@@ -95,7 +95,7 @@ def test_a_resend_has_the_same_key_and_the_next_number():
     )
     at = step(held)
     at.go(AUTHORIZED)
-    at.dispatch(TOOLS["create_return"], "jti", at.decided(FACTS, ALLOWED))
+    at.dispatch(TOOLS["create_return"], "jti", at.decided(FACTS, ALLOWED), None)
 
     intent = written(at, "effects_opened")
     assert (intent["attempt"], intent["idempotency_key"]) == (2, f"{WORKFLOW_ID}:create_return")
@@ -157,7 +157,7 @@ def test_a_fork_is_written_without_what_came_after_it():
     at.go(PROPOSED)
     before = at.fork()
     at.go(AUTHORIZED)
-    at.dispatch(TOOLS["get_order"], "jti", at.decided(FACTS, ALLOWED))
+    at.dispatch(TOOLS["get_order"], "jti", at.decided(FACTS, ALLOWED), None)
 
     assert written(before, "calls_opened")["execution_state"] == "requested"
     assert written(before, "calls_opened")["stamps"] == []
