@@ -40,7 +40,7 @@ def assemble(row: Row, workflow: Workflow) -> Record:
         "calls": [_call(call, [a for a in row["attempts"] if a["step"] == call["step"]]) for call in row["calls"]],
         "effects": [_effect(effect, str(task.workflow_id)) for effect in row["effects"]],
         "decisions": [_without(decision, "workflow_id") for decision in row["decisions"]],
-        "approvals": [],
+        "approvals": row["approvals"],
         "alerts": [_alert(entry) for entry in row["audit"] if entry["action"] == "alert"],
         "versions": dict(state.evidence.versions),
         "result": _result(row, workflow, ids),

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
+from shared_contracts.approval import Action, Digest
 from shared_contracts.base import Contract
 
 
@@ -155,6 +156,32 @@ class Decision(Contract):
     at: AwareDatetime
 
 
+class Approval(Contract):
+    """What a person was asked and, once somebody decided, by whom and how; each request stands for itself.
+
+    `version` is the workflow's while it waited, `approval_seconds` how long the person looked.
+    """
+
+    version: Annotated[int, Field(ge=1)]
+    action: Action
+    action_digest: Digest
+    requested_at: AwareDatetime
+    expires_at: AwareDatetime
+    event_id: str | None
+    approver: str | None
+    decision: Literal["approve", "deny"] | None
+    reason: str | None
+    decided_at: AwareDatetime | None
+    approval_seconds: Annotated[float, Field(ge=0)] | None
+
+    @model_validator(mode="after")
+    def _decided_whole_or_not(self) -> Self:
+        decided = (self.event_id, self.approver, self.decision, self.reason, self.decided_at, self.approval_seconds)
+        if len({value is None for value in decided}) != 1:
+            raise ValueError("a decision is known whole or not at all")
+        return self
+
+
 class Alert(Contract):
     """Somebody, or a planner, reached for what is not theirs, or an effect is not the one that was asked for."""
 
@@ -201,7 +228,7 @@ class Record(Contract):
     calls: tuple[Call, ...]
     effects: tuple[Effect, ...]
     decisions: tuple[Decision, ...]
-    approvals: tuple[()]
+    approvals: tuple[Approval, ...]
     alerts: tuple[Alert, ...]
     versions: Versions
     result: Result | None

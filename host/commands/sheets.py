@@ -22,6 +22,8 @@ def record(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
     _checkpoints(to, shown)
     _calls(to, shown)
     _decisions(to, shown)
+    _approvals(to, shown)
+    to.print()
     for language, words in shown.customer_message:
         to.print(Text(f"customer ({language})  ", style="dim"), Text(words), sep="", soft_wrap=True)
 
@@ -101,7 +103,19 @@ def _decisions(to: Console, shown: Record) -> None:
     for one in shown.decisions:
         add(made, one.n, one.subject, one.outcome, one.reason, one.rule_version, _at(one.at))
     to.print(made)
-    to.print()
+
+
+def _approvals(to: Console, shown: Record) -> None:
+    if shown.approvals:
+        made = table(
+            "version", "what", "amount", "asked", "until", "decision", "by", "at", "reason", title="\napprovals"
+        )
+        for one in shown.approvals:
+            amount = f"{one.action.amount.amount} {one.action.amount.currency}"
+            asked = (one.version, f"{one.action.tool} for {one.action.resource}", amount, _at(one.requested_at))
+            decided = (one.decision or "none yet", one.approver, _at(one.decided_at), one.reason)
+            add(made, *asked, _at(one.expires_at), *decided)
+        to.print(made)
 
 
 def workflows(to: Console, page: WorkflowList) -> None:

@@ -32,6 +32,12 @@ SELECT to_jsonb(w) - 'body_sha256' || jsonb_build_object('case_body', w.case_bod
        coalesce((SELECT jsonb_agg(to_jsonb(d) - 'committed_in' ORDER BY d.n) FROM decision d WHERE d.workflow_id = w.workflow_id), '[]') AS decisions,
        coalesce((SELECT jsonb_agg(to_jsonb(r) ORDER BY r.n) FROM refusal r WHERE r.workflow_id = w.workflow_id), '[]') AS refusals,
        coalesce((SELECT jsonb_agg(to_jsonb(u) ORDER BY u.audit_id) FROM audit u WHERE u.workflow_id = w.workflow_id), '[]') AS audit,
+       coalesce((SELECT jsonb_agg(to_jsonb(r) - 'workflow_id'
+                                  || jsonb_build_object('event_id', a.event_id, 'approver', a.approver, 'decision', a.decision,
+                                                        'reason', a.reason, 'decided_at', a.decided_at,
+                                                        'approval_seconds', a.approval_seconds) ORDER BY r.version)
+                   FROM approval_request r LEFT JOIN approval a USING (workflow_id, version)
+                  WHERE r.workflow_id = w.workflow_id), '[]') AS approvals,
        w.lease_owner IS NOT NULL AS held
   FROM workflow w
  WHERE w.workflow_id = %(workflow_id)s

@@ -9,6 +9,7 @@ from uuid import UUID
 from host.domain.proposals import Final, ToolCall
 from host.engine.drive import drive
 from host.store import record as store
+from tests.support.approvals import APPROVERS, decide, trust
 from tests.support.engine import asynchronous, engage, engine, rows, settle, take
 from tests.support.fake_tools import FakeTools, rejected, unknown
 from tests.support.records import record_of, rows_of
@@ -146,10 +147,28 @@ async def test_what_waits_for_a_person_or_a_stop_is_told_as_waiting():
         halted = await take(parts, order_id="A-2")
         await drive(parts, halted)
         stopped = await record_of(parts, halted)
-    assert (approval["state"], approval["status"], approval["approvals"]) == ("WAITING_APPROVAL", "waiting", [])
+    assert (approval["state"], approval["status"]) == ("WAITING_APPROVAL", "waiting")
+    (asked,) = approval["approvals"]
+    assert (asked["version"], asked["action"]["amount"]["amount"]) == (approval["version"], 60_000)
+    assert asked["decision"] is asked["event_id"] is asked["approver"] is None
     assert approval["calls"][-1]["execution_state"] == "waiting_for_approval"
     assert approval["calls"][-1]["times"]["started"] is None
     assert stopped["status"] == "waiting"
+
+
+@asynchronous
+async def test_a_decision_stands_beside_what_was_asked_with_who_made_it_why_and_how_long_it_took():
+    async with engine(FakeTools(refund=60_000), approvers=APPROVERS) as parts:
+        workflow_id = await take(parts)
+        await drive(parts, workflow_id)
+        trust(parts, "tanaka")
+        event = await decide(parts, workflow_id, decision="deny", reason="bought twice by mistake")
+        record = await record_of(parts, workflow_id)
+    (one,) = record["approvals"]
+    assert (one["event_id"], one["approver"], one["decision"]) == (event.event_id, "tanaka", "deny")
+    assert (one["reason"], one["approval_seconds"]) == ("bought twice by mistake", 12.5)
+    assert (one["action_digest"], one["version"]) == (event.action_digest, event.version)
+    assert record["result"]["outcome"] == "approval_denied"
 
 
 @asynchronous

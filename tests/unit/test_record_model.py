@@ -60,6 +60,31 @@ def test_a_record_that_contradicts_itself_is_none(wrong):
         parse(record.Record, EMPTY | wrong)
 
 
+ASKED = {
+    "version": 9, "action_digest": "0" * 64, "requested_at": "2026-07-30T10:00:00Z",
+    "expires_at": "2026-07-31T10:00:00Z", "event_id": None, "approver": None, "decision": None, "reason": None,
+    "decided_at": None, "approval_seconds": None,
+    "action": {
+        "tenant_id": "t-1", "resource": "A-1", "tool": "create_return", "contract_version": "1", "arguments": {},
+        "amount": {"amount": 80_000, "currency": "JPY"}, "destination_ref": "address://acme/C-1@1",
+        "order_version": 1, "policy_version": "policy-v12",
+    },
+}  # fmt: skip
+DECIDED = {
+    "event_id": "e-1", "approver": "tanaka", "decision": "deny", "reason": "", "decided_at": "2026-07-30T11:00:00Z",
+    "approval_seconds": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_a_decision_is_recorded_whole_or_not_at_all(name):
+    assert parse(record.Approval, ASKED).decision is None
+    assert parse(record.Approval, ASKED | DECIDED).reason == ""
+    for half in (ASKED | DECIDED | {name: None}, ASKED | {name: DECIDED[name]}):
+        with pytest.raises(ValidationError):
+            parse(record.Approval, half)
+
+
 @pytest.mark.parametrize(
     ("words", "machine"),
     [
