@@ -191,7 +191,7 @@ async def test_a_row_that_was_moved_and_released_before_its_driver_let_go_is_cla
             async def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
                 if "commit_steps(" in str(query) and not Late.done:
                     Late.done = True
-                    advance_clock(parts, 12 * 3600)  # the clock was wrong, and is right again
+                    advance_clock(parts, -12 * 3600)  # the clock was wrong, and is right again
                     await decide(parts, workflow_id)
                 return await super().execute(query, *args, **kwargs)
 
