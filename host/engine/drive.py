@@ -26,7 +26,7 @@ from host.engine.parts import Kind, Parts, new_jti
 from host.engine.propose import ask_planner, redispatch
 from host.engine.reconcile import looked_up
 from host.engine.send import send
-from host.engine.settle import CUT_OFF, EXPIRED, answered, approval_expired, in_doubt, rejected
+from host.engine.settle import CUT_OFF, answered, approval_expired, expire, in_doubt, rejected
 from host.engine.verify import read_arguments, verified
 from host.store import ledger
 from host.store.errors import (
@@ -178,8 +178,7 @@ class _Driver:
             case Control.TOOL_PROPOSED if step.state.task.state == workflow.retry_state:
                 step.business("due", WAITED, "due", Actor.TIMER)
             case Control.TOOL_PROPOSED if step.state.task.state == workflow.approval_state:
-                step.mark_call(Execution.FAILED, error=EXPIRED)
-                step.end("expired", "expired", Control.STOPPED, actor=Actor.TIMER)
+                expire(step)
             case _:
                 pass
         return None

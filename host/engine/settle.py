@@ -149,6 +149,12 @@ def rejected(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_al
     return step.review(*_review_of(error))
 
 
+def expire(step: Step) -> None:
+    """Nobody decided in time: the case ends by the clock."""
+    step.mark_call(Execution.FAILED, error=EXPIRED)
+    step.end("expired", "expired", Control.STOPPED, actor=Actor.TIMER)
+
+
 def approval_expired(step: Step) -> None:
     """Nobody acted in time: the case ends, and nothing may come of it ever after."""
     step.mark_call(Execution.FAILED, error=EXPIRED)

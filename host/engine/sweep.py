@@ -1,17 +1,29 @@
-"""The sweeper: turns due timers into wake-ups, and brings back what a dead worker left. One pass is `run_once`."""
+"""The sweeper: turns due timers into wake-ups, and brings back what a dead worker left. One pass is `run_once`.
+
+What needs no call it does itself: a case that nobody has approved in time is ended by the step that a driver would
+write, under the same version and fence, and shares its commit with others that end with it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 
 from procrastinate import App
 from procrastinate.exceptions import ConnectorException
 
+from host.domain.rows import Rows
+from host.domain.state import State, from_row
+from host.domain.step import Step
+from host.domain.wait import Wait
 from host.engine.parts import Parts
+from host.engine.settle import expire
 from host.engine.wake import Wake
 from host.store import ledger
+from host.store.errors import StaleWorkflowError
 
 BATCH = 100
+EXPIRED_AT_ONCE = 100
 
 
 async def run_once(parts: Parts, wake: Wake) -> int:
@@ -23,6 +35,29 @@ async def run_once(parts: Parts, wake: Wake) -> int:
         for workflow_id in workflow_ids:
             await wake(connection, workflow_id)
         return len(workflow_ids)
+
+
+async def expire_unapproved(parts: Parts) -> int:
+    """End what has waited for an approval as long as one may take; gives how many. Bounded, oldest first."""
+    async with parts.pool.connection() as connection, connection.transaction():
+        if not await ledger.lock_sweep(connection):
+            return 0
+        rows = await ledger.load_all(connection, await ledger.unapproved(connection, EXPIRED_AT_ONCE))
+    states = [state for state in map(from_row, rows) if not state.control.leased]
+    done = await asyncio.gather(
+        *(parts.commits.commit(_expired(parts, state)) for state in states), return_exceptions=True
+    )
+    for failed in done:
+        if isinstance(failed, BaseException) and not isinstance(failed, StaleWorkflowError):
+            raise failed
+    return len(states)
+
+
+def _expired(parts: Parts, state: State) -> Rows:
+    kind = parts.kinds[state.task.kind, state.task.release]
+    step = Step(state, kind.workflow, kind.moves, claim=True, active_ms=state.control.active_ms)
+    expire(step)
+    return step.rows(parts.owner, parts.lease_seconds, Wait("ended", None))
 
 
 async def requeue_stalled(app: App, stalled_seconds: float) -> int:

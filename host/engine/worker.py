@@ -23,14 +23,14 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.worker import Worker
 from psycopg_pool import PoolTimeout
 
-from host.domain.control import Control
 from host.domain.state import State
 from host.engine import sweep
-from host.engine.drive import UnknownWorkflowError, drive, load
+from host.engine.drive import UnknownWorkflowError, drive
 from host.engine.parts import Parts
 from host.engine.wake import TASK, Wake
 from host.store import ledger
 
+EXPIRED_ROUNDS = 3
 SWEEP_SECONDS = 1.0
 REFRESH_SECONDS = 5.0
 GRACE_SECONDS = 25.0  # the slowest call and its commit
@@ -46,8 +46,7 @@ async def run_once(parts: Parts, workflow_id: UUID, *, reached: bool = True) -> 
     `reached`: the tool server offers something. One that refuses us, or is another's, says nothing about any case.
     """
     try:
-        if reached or await _needs_no_call(parts, workflow_id):
-            return await drive(parts, workflow_id)
+        return await drive(parts, workflow_id) if reached else None
     except UnknownWorkflowError:
         log.warning("wake_up_without_workflow", workflow_id=str(workflow_id))
     except DATABASE_AWAY as error:
@@ -56,13 +55,6 @@ async def run_once(parts: Parts, workflow_id: UUID, *, reached: bool = True) -> 
         log.error("drive_broke", workflow_id=str(workflow_id), error=type(error).__name__)  # noqa: TRY400 - its text may quote data
         await _count_broken(parts, workflow_id)
     return None
-
-
-async def _needs_no_call(parts: Parts, workflow_id: UUID) -> bool:
-    """Tell whether what is due is the end of a wait for a person."""
-    state = await load(parts, workflow_id)
-    waits = parts.kinds[state.task.kind, state.task.release].workflow.approval_state
-    return state.control.control is Control.TOOL_PROPOSED and state.task.state == waits
 
 
 async def _count_broken(parts: Parts, workflow_id: UUID) -> None:
@@ -145,6 +137,9 @@ def _asked_to_stop() -> Iterator[asyncio.Event]:
 
 async def _sweep(parts: Parts, wake: Wake, queue: App) -> None:
     await sweep.run_once(parts, wake)
+    for _ in range(EXPIRED_ROUNDS):  # bounded, so that a great many that end at once leave the work its share
+        if await sweep.expire_unapproved(parts) == 0:
+            break
     await sweep.requeue_stalled(queue, max(parts.lease_seconds, 3.0))
 
 

@@ -50,9 +50,20 @@ class Queue:
 
 async def load(connection: AsyncConnection[Any], workflow_id: UUID) -> dict[str, Any] | None:
     """Read a workflow with all that belongs to it; None where there is none."""
+    return next(iter(await load_all(connection, [workflow_id])), None)
+
+
+async def load_all(connection: AsyncConnection[Any], workflow_ids: list[UUID]) -> list[dict[str, Any]]:
+    """Read several workflows at once, in no order."""
     cursor = connection.cursor(row_factory=dict_row)
-    await cursor.execute(_SQL["load"], {"workflow_id": workflow_id})
-    return await cursor.fetchone()
+    await cursor.execute(_SQL["load"], {"workflow_ids": workflow_ids})
+    return await cursor.fetchall()
+
+
+async def unapproved(connection: AsyncConnection[Any], most: int) -> list[UUID]:
+    """List cases whose time for an approval is up."""
+    cursor = await connection.execute(_SQL["unapproved"], {"most": most})
+    return [row[0] async for row in cursor]
 
 
 async def commit_steps(connection: AsyncConnection[Any], rows: Rows) -> dict[str, Committed]:

@@ -20,7 +20,7 @@ SELECT to_jsonb(w) - 'body_sha256' AS workflow,
        w.lease_until > clock_now() AS leased,
        w.wake_at > clock_now() AS asleep
   FROM workflow w
- WHERE w.workflow_id = %(workflow_id)s
+ WHERE w.workflow_id = ANY (%(workflow_ids)s)
 
 -- name: commit_steps
 SELECT workflow_id, version, fence, at, active_ms, entered_active_ms FROM commit_steps(%(rows)s)
@@ -58,6 +58,7 @@ SELECT count(*) AS waiting, coalesce(extract(epoch FROM clock_now() - min(due_at
 SELECT w.workflow_id
   FROM (SELECT workflow_id, wake_at AS due_at FROM workflow
          WHERE wake_at <= clock_now()
+           AND wake_reason <> 'approval'  -- what nobody has approved in time is ended without a wake-up
            AND NOT (wake_reason = 'stopped' AND stopped('updates'))
            AND NOT (wake_reason = 'stopped_reads' AND stopped('reads'))
         UNION ALL
@@ -66,6 +67,11 @@ SELECT w.workflow_id
  WHERE NOT EXISTS (SELECT FROM procrastinate_jobs j
                     WHERE j.status = 'todo' AND j.args ->> 'workflow_id' = w.workflow_id::text)
  ORDER BY w.due_at LIMIT %(most)s
+
+-- name: unapproved
+-- Cases that have waited for an approval as long as one may take, oldest first.
+SELECT workflow_id FROM workflow WHERE wake_at <= clock_now() AND wake_reason = 'approval'
+ ORDER BY wake_at LIMIT %(most)s
 
 -- name: lock_sweep
 SELECT pg_try_advisory_xact_lock(118058463519595)

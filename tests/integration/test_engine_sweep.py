@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -10,9 +11,10 @@ import pytest
 
 from host.engine.accept import RequestConflictError, accept, read_case
 from host.engine.drive import drive
-from host.engine.sweep import requeue_stalled, run_once
+from host.engine.sweep import expire_unapproved, requeue_stalled, run_once
 from host.engine.wake import queue_app, waker
 from host.engine.worker import run_once as attend
+from tests.support.approvals import APPROVERS, decide, trust
 from tests.support.engine import (
     CASE,
     DESK,
@@ -185,9 +187,10 @@ async def test_an_approvals_time_is_up_also_while_the_tool_server_offers_nothing
         async def wake(connection: Any, workflow_id: UUID) -> None:
             due.append(workflow_id)
 
-        assert await run_once(parts, wake) == 2
-        for workflow_id in due:
-            await attend(parts, workflow_id, reached=False)
+        assert await run_once(parts, wake) == 1
+        assert due == [retrying]
+        await attend(parts, retrying, reached=False)
+        assert [await expire_unapproved(parts) for _ in range(2)] == [1, 0]
         states = dict(await rows(parts, "SELECT workflow_id, state FROM workflow"))
         moved_by = await rows(
             parts,
@@ -198,3 +201,40 @@ async def test_an_approvals_time_is_up_also_while_the_tool_server_offers_nothing
     assert states == {expiring: "EXPIRED", retrying: "RETRY_WAIT"}
     assert moved_by == [("expired", "timer")]
     assert tools.sent("get_order") == 2
+
+
+@asynchronous
+async def test_many_that_nobody_approved_end_in_bounded_groups_the_oldest_first_and_no_approved_one_among_them():
+    async with engine(FakeTools(refund=80_000), approvers=APPROVERS) as parts:
+        trust(parts, "tanaka")
+        ids = [await take(parts, request_id=f"r-{n}", order_id=f"A-{n}") for n in range(130)]
+        for workflow_id in ids:
+            await drive(parts, workflow_id)
+        approved = ids.pop()
+        await decide(parts, approved)
+        with owners(parts) as sql:
+            sql.execute("UPDATE workflow SET wake_at = wake_at - interval '1 h' WHERE workflow_id = %s", (ids[-1],))
+            advance_clock(parts, 23 * 3600 + 60)
+            assert await expire_unapproved(parts) == 1
+            advance_clock(parts, 3600)
+            counted = sql.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone() or (0,)
+            assert await expire_unapproved(parts) == 100
+            after = sql.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone() or (0,)
+            assert after[0] - counted[0] < 10  # commits
+        assert await expire_unapproved(parts) == 28
+        states = dict(await rows(parts, "SELECT workflow_id, state FROM workflow"))
+    assert states == {**dict.fromkeys(ids, "EXPIRED"), approved: "APPROVED"}
+
+
+@asynchronous
+async def test_two_sweepers_that_meet_end_each_case_once():
+    async with engine(FakeTools(refund=80_000)) as parts:
+        for n in range(20):
+            await drive(parts, await take(parts, request_id=f"r-{n}", order_id=f"A-{n}"))
+        advance_clock(parts, 24 * 3600)
+        await asyncio.gather(expire_unapproved(parts), expire_unapproved(replace(parts, owner="another")))
+        ended = await rows(
+            parts, "SELECT count(*), count(DISTINCT workflow_id) FROM checkpoint JOIN legal_transition m "
+            "USING (move_id) WHERE m.event = 'expired'",
+        )  # fmt: skip
+        assert ended == [(20, 20)]
