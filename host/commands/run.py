@@ -26,7 +26,7 @@ from host.commands.lookup import found_id, record_of
 from host.commands.output import command, console, plain, say, write_json
 from host.commands.workplace import Workplace, emptied, working
 from host.domain.workflow import Workflow
-from host.engine.accept import CASE_BYTES_MAX, CaseError, Taken, accept, read_case, read_document
+from host.engine.accept import CASE_BYTES_MAX, CaseError, Origin, Taken, accept, read_case, read_document
 from host.engine.drive import drive
 from host.settings import Settings
 from host.workflows.catalogue import CURRENT
@@ -136,7 +136,7 @@ async def _workflow(driver: Driver, asked: Asked) -> Taken:
         )
     kind = parts.kinds[asked.workflow.kind, asked.workflow.release]
     # nobody is woken: this process drives it, and a sweeper brings it to a worker should this process die
-    return await accept(parts, kind, asked.case, principal, driver.pins, asked.as_of, _nobody)
+    return await accept(parts.pool, kind, asked.case, Origin(principal, asked.as_of), driver.pins, _nobody)
 
 
 async def _nobody(connection: AsyncConnection[Any], workflow_id: UUID) -> None:

@@ -115,6 +115,10 @@ class Step:
         who = {"actor": self.state.task.principal, "resource": self.state.task.resource}
         self._rows.add("audit", **who, action=action, result=result, details=dict(details))
 
+    def note(self, action: str, details: Mapping[str, Any]) -> None:
+        """Record an act of a person beside the move that it makes."""
+        self._audit(action, self.state.task.state, details)
+
     def alert(self, code: str, details: Mapping[str, Any]) -> None:
         """Record that somebody, or a planner, reached for what is not theirs."""
         self._audit("alert", code, details)

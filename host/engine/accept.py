@@ -17,9 +17,10 @@ from pydantic import BaseModel, ValidationError
 
 from host.domain.principals import Principal
 from host.domain.workflow import Workflow
-from host.engine.parts import Kind, Parts, new_id
+from host.engine.parts import Kind, new_id
 from host.engine.wake import Wake
 from host.store import ledger
+from host.store.pool import Pool
 from shared_contracts.base import dump, parse
 from shared_contracts.digest import NotCanonicalError, canonical_json, digest
 
@@ -47,6 +48,15 @@ class Taken:
 
     workflow_id: UUID
     created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asks, as of when where that is not the case's own time, and in place of which case that has ended."""
+
+    principal: Principal
+    as_of: datetime | None = None
+    supersedes: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +124,19 @@ def _explained(error: ValidationError) -> str:
 
 
 async def accept(
-    parts: Parts, kind: Kind, case: BaseModel, principal: Principal, pins: Pins, as_of: datetime | None, wake: Wake
+    pool: Pool,
+    kind: Kind,
+    case: BaseModel,
+    origin: Origin,
+    pins: Pins,
+    wake: Wake,
 ) -> Taken:
     """Take a case in, with the wake-up that brings it to a worker, in one transaction.
 
     Raises RequestConflictError, StoppedError.
     """
-    row = _row(kind.workflow, case, principal, pins, as_of)
-    async with parts.pool.connection() as connection, connection.transaction():
+    row = _row(kind.workflow, case, origin, pins)
+    async with pool.connection() as connection, connection.transaction():
         accepted = await ledger.accept_case(connection, row)
         if accepted.created:
             await wake(connection, accepted.workflow_id)
@@ -130,13 +145,12 @@ async def accept(
     return Taken(accepted.workflow_id, accepted.created)
 
 
-def _row(
-    workflow: Workflow, case: BaseModel, principal: Principal, pins: Pins, as_of: datetime | None
-) -> dict[str, Any]:
+def _row(workflow: Workflow, case: BaseModel, origin: Origin, pins: Pins) -> dict[str, Any]:
     body = dump(case)
     request_id = body.pop("request_id", None)
     body_sha256 = digest(body)
-    requested_at = as_of if as_of is not None else getattr(case, "requested_at", None)
+    principal = origin.principal
+    requested_at = origin.as_of if origin.as_of is not None else getattr(case, "requested_at", None)
     return {
         "workflow_id": str(new_id()),
         "tenant_id": principal.tenant_id,
@@ -149,5 +163,6 @@ def _row(
         "resource": workflow.resource(body),
         "case_body": body,
         "requested_at": None if requested_at is None else requested_at.isoformat(),
+        "supersedes": None if origin.supersedes is None else str(origin.supersedes),
         **asdict(pins),
     }

@@ -58,14 +58,15 @@ class Desk:
 
 async def waiting(desk: Desk, workflow_id: UUID) -> tuple[State, Asked]:
     """Read a case that waits for a decision, and what is asked; raises ApprovalRefusedError."""
-    state = await _load(desk, workflow_id)
+    state = await load_case(desk, workflow_id)
     asked = state.evidence.asked
     if asked is None or state.task.state != desk.kinds[state.task.kind, state.task.release].workflow.approval_state:
         raise ApprovalRefusedError(_not_waiting(state))
     return state, asked
 
 
-async def _load(desk: Desk, workflow_id: UUID) -> State:
+async def load_case(desk: Desk, workflow_id: UUID) -> State:
+    """Read a case; raises ApprovalRefusedError where there is none."""
     async with desk.pool.connection() as connection:
         row = await ledger.load(connection, workflow_id)
     if row is None:
@@ -96,7 +97,7 @@ async def take_decision(desk: Desk, text: str, looked_seconds: float) -> Approva
             await ledger.commit_steps(connection, step.rows("approvals", 1.0, APPROVED))
             await desk.wake(connection, workflow_id)
     except StaleWorkflowError as error:
-        raise ApprovalRefusedError(_not_waiting(await _load(desk, workflow_id))) from error
+        raise ApprovalRefusedError(_not_waiting(await load_case(desk, workflow_id))) from error
     except ApprovalOverError as error:
         raise ApprovalRefusedError(_VOID[Void.EXPIRED]) from error
     return event

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from host.domain.principals import Principal
 from host.engine import worker
-from host.engine.accept import accept, read_case
+from host.engine.accept import Origin, accept, read_case
 from host.engine.drive import drive
 from host.engine.wake import Wake
 from host.wiring import Driver, Runtime, driver, runtime
@@ -53,7 +53,7 @@ async def take(found: Driver, made: Stand, wake: Wake) -> UUID:
     """Accept the next case."""
     workflow, case = read_case(shop.case(next(made.numbers)), CURRENT)
     kind = found.parts.kinds[workflow.kind, workflow.release]
-    return (await accept(found.parts, kind, case, principal(found), found.pins, None, wake)).workflow_id
+    return (await accept(found.parts.pool, kind, case, Origin(principal(found)), found.pins, wake)).workflow_id
 
 
 async def one_return(found: Driver, made: Stand) -> UUID:

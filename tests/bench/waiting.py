@@ -17,7 +17,7 @@ from uuid import UUID
 import psycopg
 
 from host.engine import sweep
-from host.engine.accept import accept, read_case, read_document
+from host.engine.accept import Origin, accept, read_case, read_document
 from host.engine.drive import drive
 from host.engine.wake import queue_app, waker
 from host.stack.roles import OWNER, Side
@@ -91,7 +91,7 @@ def _passfile(made: Stand, role: str) -> str:
 async def _one_waiting(found: Driver) -> UUID:
     workflow, case = read_case(read_document(EXAMPLE.read_bytes()), CURRENT)
     kind = found.parts.kinds[workflow.kind, workflow.release]
-    taken = await accept(found.parts, kind, case, principal(found), found.pins, None, no_wake)
+    taken = await accept(found.parts.pool, kind, case, Origin(principal(found)), found.pins, no_wake)
     state = await drive(found.parts, taken.workflow_id)
     if state.task.state != "WAITING_APPROVAL":
         raise RuntimeError(f"it does not wait: {state.task.state}")

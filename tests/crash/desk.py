@@ -13,7 +13,7 @@ from psycopg import OperationalError
 from host.database import Pool, database
 from host.domain.outcome import Outcome
 from host.domain.principals import Principal
-from host.engine.accept import Pins, accept, read_case
+from host.engine.accept import Origin, Pins, accept, read_case
 from host.engine.parts import Kind, Parts, Request
 from host.engine.wake import Wake, queue_app, waker
 from host.planner.conformance import ConformancePlanner
@@ -58,7 +58,9 @@ class Desk:
     async def take(self, number: int) -> UUID:
         """Take in the return of one order; the same number again is the same request."""
         _, read = read_case(case(number), CURRENT)
-        return (await accept(self.parts, self.kind, read, self.principal, self.pins, None, self.wake)).workflow_id
+        return (
+            await accept(self.parts.pool, self.kind, read, Origin(self.principal), self.pins, self.wake)
+        ).workflow_id
 
     async def rows(self, query: LiteralString, **values: object) -> Rows:
         """Ask; a connection that has died meanwhile is replaced once, as a test may have killed the database."""

@@ -183,7 +183,7 @@ def submit(machine: Machine, name: str) -> str:
 SUBMIT = """
 import asyncio, sys
 from host import settings, wiring
-from host.engine.accept import accept, read_case, read_document
+from host.engine.accept import accept, read_case, read_document, Origin
 from host.workflows.catalogue import CURRENT
 
 async def main():
@@ -193,7 +193,7 @@ async def main():
         parts = runtime.driver.parts
         kind = parts.kinds[workflow.kind, workflow.release]
         principal = parts.authorization.by_name()[known.principal]
-        print((await accept(parts, kind, case, principal, runtime.driver.pins, None, runtime.wake)).workflow_id)
+        print((await accept(parts.pool, kind, case, Origin(principal), runtime.driver.pins, runtime.wake)).workflow_id)
 
 asyncio.run(main())
 """

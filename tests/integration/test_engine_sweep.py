@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from host.engine.accept import RequestConflictError, accept, read_case
+from host.engine.accept import Origin, RequestConflictError, accept, read_case
 from host.engine.drive import drive
 from host.engine.sweep import expire_unapproved, requeue_stalled, run_once
 from host.engine.wake import queue_app, waker
@@ -134,11 +134,11 @@ async def test_a_wake_up_is_made_in_the_very_transaction_that_takes_the_case_in(
 
         async with queue.open_async():
             with pytest.raises(ZeroDivisionError):
-                await accept(parts, kind, case, DESK, PINS, None, failing)
+                await accept(parts.pool, kind, case, Origin(DESK), PINS, failing)
             assert await rows(
                 parts, "SELECT (SELECT count(*) FROM workflow), (SELECT count(*) FROM procrastinate_jobs)"
             ) == [(0, 0)]
-            await accept(parts, kind, case, DESK, PINS, None, waker(queue))
+            await accept(parts.pool, kind, case, Origin(DESK), PINS, waker(queue))
             assert await rows(
                 parts, "SELECT (SELECT count(*) FROM workflow), (SELECT count(*) FROM procrastinate_jobs)"
             ) == [(1, 1)]
@@ -149,7 +149,7 @@ async def test_twenty_first_submissions_at_once_make_one_workflow():
     async with engine(FakeTools()) as parts:
         workflow, case = read_case(CASE, KINDS)
         kind = parts.kinds[workflow.kind, workflow.release]
-        taken = await asyncio.gather(*(accept(parts, kind, case, DESK, PINS, None, no_wake) for _ in range(20)))
+        taken = await asyncio.gather(*(accept(parts.pool, kind, case, Origin(DESK), PINS, no_wake) for _ in range(20)))
         counted = await rows(parts, "SELECT count(*), max(seq) FROM workflow")
     assert len({one.workflow_id for one in taken}) == 1
     assert sum(one.created for one in taken) == 1
@@ -163,7 +163,7 @@ async def test_twenty_different_bodies_under_one_request_make_one_workflow_and_n
         kind = parts.kinds[workflow.kind, workflow.release]
         cases = [read_case({**CASE, "request_id": "q", "message": str(n)}, KINDS)[1] for n in range(20)]
         taken = await asyncio.gather(
-            *(accept(parts, kind, case, DESK, PINS, None, no_wake) for case in cases), return_exceptions=True
+            *(accept(parts.pool, kind, case, Origin(DESK), PINS, no_wake) for case in cases), return_exceptions=True
         )
     conflicts = [one for one in taken if isinstance(one, RequestConflictError)]
     assert len(conflicts) == 19

@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg_pool import AsyncConnectionPool
 
-from host.engine.accept import accept, read_case
+from host.engine.accept import Origin, accept, read_case
 from host.engine.parts import Parts
 from host.engine.wake import Wake, queue_app, waker
 from tests.support.engine import CASE, DESK, KINDS, PINS, asynchronous, engine, no_wake, owners
@@ -104,7 +104,7 @@ def submit(stage: Stage, count: int = 1, *, woken: bool = True) -> list[UUID]:
                 name = uuid4().hex
                 workflow, case = read_case({**CASE, "request_id": name, "order_id": name}, KINDS)
                 kind = parts.kinds[workflow.kind, workflow.release]
-                taken = await accept(parts, kind, case, DESK, PINS, None, wake if woken else no_wake)
+                taken = await accept(parts.pool, kind, case, Origin(DESK), PINS, wake if woken else no_wake)
                 found.append(taken.workflow_id)
 
     run()

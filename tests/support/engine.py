@@ -20,7 +20,7 @@ from host.domain.rows import Rows
 from host.domain.state import State
 from host.domain.step import Step
 from host.domain.wait import Wait
-from host.engine.accept import Pins, accept, read_case
+from host.engine.accept import Origin, Pins, accept, read_case
 from host.engine.drive import drive
 from host.engine.parts import Kind, Parts, Tools
 from host.planner.conformance import ConformancePlanner
@@ -170,7 +170,7 @@ async def take(engine_parts: Parts, **changes: Any) -> UUID:
     workflow, case = read_case({**CASE, **changes}, KINDS)
     kind = engine_parts.kinds[workflow.kind, workflow.release]
     principal = engine_parts.authorization.principals[0]
-    return (await accept(engine_parts, kind, case, principal, PINS, None, no_wake)).workflow_id
+    return (await accept(engine_parts.pool, kind, case, Origin(principal), PINS, no_wake)).workflow_id
 
 
 def untouched(state: State) -> Rows:
