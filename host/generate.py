@@ -16,6 +16,8 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "list": views.WorkflowList,
     "ledger": views.Ledger,
     "token_list": views.TokenList,
+    "approver_list": views.ApproverList,
+    "approve": views.DecisionTaken,
     "explain": views.Explanation,
     "states": views.StateSheets,
     "tools": views.Catalogue,

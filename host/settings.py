@@ -76,6 +76,8 @@ class Settings(BaseSettings):
     daily_cost_micros: Annotated[int, Field(ge=0)] | None = None
     postgres_bin: Path | None = None
     postgres_os_user: str | None = None
+    approvers: Path | None = None
+    approver_passphrase_file: Path | None = None
     tool_server_port: Annotated[int, Field(ge=1, le=65535)] | None = None
 
 
@@ -120,6 +122,16 @@ def lacks(name: str) -> str:
 def home_root(settings: Settings) -> Path:
     """Name the directory of this machine's stack, which need not exist yet."""
     return settings.home if settings.home is not None else default_root(os.environ.get("XDG_DATA_HOME"))
+
+
+def approvers_directory(settings: Settings) -> Path:
+    """Name the directory of approvers' own keys, which need not exist yet; it never lies in a home."""
+    home, config = home_root(settings), os.environ.get("XDG_CONFIG_HOME")
+    base = Path(config) if config is not None and Path(config).is_absolute() else Path.home() / ".config"
+    chosen = settings.approvers if settings.approvers is not None else base / "kessai" / "approvers"
+    if Path(os.path.realpath(chosen)).is_relative_to(os.path.realpath(home)):
+        raise SettingsError(f"KESSAI_APPROVERS: {chosen} lies in the home {home}; approvers' keys lie apart from it")
+    return chosen.absolute()
 
 
 def for_tool_server() -> dict[str, str]:

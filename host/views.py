@@ -7,7 +7,8 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from shared_contracts.base import Contract
+from shared_contracts.approval import Action
+from shared_contracts.base import Contract, Money
 from shared_contracts.contract import Risk, Scope
 from shared_contracts.form import ToolForm
 from shared_contracts.record import ControlState, EffectOutcome, ExecutionState, HandoverReason, Status
@@ -72,6 +73,66 @@ class TokenList(Contract):
     """`kessai token list`, the newest first. The tokens themselves are kept nowhere."""
 
     tokens: tuple[ExternalTask, ...]
+
+
+class ApproverView(Contract):
+    """An approver of the authorization set, or a key that was trusted once; `limit` null: no right to decide."""
+
+    name: str
+    tenant_id: str | None
+    limit: Money | None
+    kid: str | None
+    added_at: AwareDatetime | None
+    added_by: str | None
+    revoked_at: AwareDatetime | None
+    revoked_by: str | None
+
+
+class ApproverList(Contract):
+    """`kessai approver list`: whose decisions the host takes. The tool server has a list of its own."""
+
+    approvers: tuple[ApproverView, ...]
+
+
+class PlannedEffect(Contract):
+    """What a yes leads to; whether, with what, until how long after and under which conditions it can be undone."""
+
+    tool: str
+    summary: str
+    risk: Risk
+    undone_with: str | None
+    undone_within_hours: int | None
+    undone_if: tuple[str, ...]
+
+
+class ApprovalView(Contract):
+    """What an approver sees, read from the database: the order, the rules, the amount, the effects, the way back."""
+
+    workflow_id: UUID
+    version: Annotated[int, Field(ge=1)]
+    requester: str
+    request_id: str
+    action: Action
+    effects: tuple[PlannedEffect, ...]
+    requested_at: AwareDatetime
+    expires_at: AwareDatetime
+    action_digest: str
+
+
+class DecisionTaken(Contract):
+    """`kessai approve` and `deny`: what was signed and recorded. The signature itself stays in the database."""
+
+    workflow_id: UUID
+    version: Annotated[int, Field(ge=1)]
+    event_id: str
+    approver: str
+    decision: Literal["approve", "deny"]
+    reason: str
+    action_digest: str
+    requested_at: AwareDatetime
+    decided_at: AwareDatetime
+    expires_at: AwareDatetime
+    approval_seconds: Share
 
 
 CompensationState = Literal["none", "required", "done", "impossible", "overdue"]

@@ -9,36 +9,30 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 
 from procrastinate import App
-from pydantic import ValidationError
 
 from host.database import POOL_SIZE_MAX, NotReadyError, database
 from host.domain.principals import AuthorizationSet
 from host.domain.proposals import Planner
 from host.engine.accept import Pins
-from host.engine.parts import Kind, Parts
+from host.engine.parts import Parts
 from host.engine.wake import Wake, queue_app, waker
 from host.planner.conformance import ConformancePlanner
+from host.rights import kinds, read_authorization
 from host.settings import Settings
 from host.stack.keys import read_signing_key
 from host.stack.links import Links
-from host.store import ledger
-from host.store.pool import Pool
 from host.tool_client.client import ToolClient
 from host.tool_client.gateway import Gateway
 from host.tool_client.mint import Minter, SigningKey
 from host.tool_client.pace import Pace, Rates
 from host.tool_client.readiness import Listing, NotReady, Reason
-from host.workflows.catalogue import CURRENT, WORKFLOWS
-from shared_contracts.told import complaints
+from host.workflows.catalogue import CURRENT
 from shared_contracts.tools import TOOLS
 
 PATIENCE_SECONDS = 30.0  # both may be restarted at once; a tool server is up within a few seconds
 AGAIN_SECONDS = 0.5
-_SHOWN_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +53,6 @@ class Runtime:
     wake: Wake
 
 
-def read_authorization(file: Path) -> AuthorizationSet:
-    """Read the authorization set; raises NotReadyError."""
-    try:
-        known = AuthorizationSet.model_validate_json(file.read_bytes())
-    except OSError as error:
-        raise NotReadyError(f"the authorization set {file} cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-        said = complaints(islice(problems, _SHOWN_MAX), "the file")
-        more = [f"… and {len(problems) - _SHOWN_MAX} more"] if len(problems) > _SHOWN_MAX else []
-        lines = [f"the authorization set {file} cannot be used; host/data/authz-v7.json is one that can", *said, *more]
-        raise NotReadyError("\n".join(lines)) from error
-    names = [principal.name for principal in known.principals]
-    if len(set(names)) != len(names):
-        raise NotReadyError(f"the authorization set {file} names a principal twice")
-    return known
-
-
 @asynccontextmanager
 async def driver(settings: Settings, links: Links, patience_seconds: float = 0.0) -> AsyncIterator[Driver]:
     """Open everything; ready means that database, contracts and protocol were seen to fit. Raises NotReadyError.
@@ -94,7 +70,7 @@ async def driver(settings: Settings, links: Links, patience_seconds: float = 0.0
             pool=pool,
             tools=Gateway(client, minter, listing, Pace(Rates(settings.rate_principal, settings.rate_tenant))),
             planner=_planner(settings),
-            kinds=await _kinds(pool),
+            kinds=await kinds(pool),
             registry=TOOLS,
             authorization=authorization,
             owner=f"{socket.gethostname()}:{os.getpid()}",
@@ -134,13 +110,3 @@ def _planner(settings: Settings) -> Planner:
     match settings.planner:
         case "conformance":
             return ConformancePlanner(CURRENT)
-
-
-async def _kinds(pool: Pool) -> dict[tuple[str, str], Kind]:
-    async with pool.connection() as connection:
-        return {
-            (workflow.kind, workflow.release): Kind(
-                workflow, await ledger.moves(connection, workflow.kind, workflow.release)
-            )
-            for workflow in WORKFLOWS
-        }

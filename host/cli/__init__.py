@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import typer
 
-from host.cli import machine, records, run, tables, tokens, worker
+from host.cli import approve, approvers, machine, records, run, tables, tokens, worker
 from host.cli.options import flowing
 
 CASES, READING, MACHINE, PARTS = "Cases", "Reading", "This machine's stack", "Parts"
@@ -28,6 +28,8 @@ app = typer.Typer(
 # name, panel, and the function whose docstring is the help text
 COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("run", CASES, run.run),
+    ("approve", CASES, approve.approve),
+    ("deny", CASES, approve.deny),
     ("show", READING, records.show),
     ("list", READING, records.list_workflows),
     ("explain", READING, records.explain),
@@ -50,6 +52,22 @@ token = typer.Typer(help="Tokens for outside MCP hosts.", no_args_is_help=True)
 token.command("issue", help=flowing(tokens.issue.__doc__))(tokens.issue)
 token.command("list", help=flowing(tokens.list_tokens.__doc__))(tokens.list_tokens)
 app.add_typer(token, name="token", rich_help_panel=PARTS)
+
+
+approver = typer.Typer(help="Whose signed yes or no the host takes.", no_args_is_help=True)
+approver.command("add", help=flowing(approvers.add.__doc__))(approvers.add)
+approver.command("trust", help=flowing(approvers.trust.__doc__))(approvers.trust)
+approver.command("list", help=flowing(approvers.list_approvers.__doc__))(approvers.list_approvers)
+# a key's id may begin with a dash
+approver.command("revoke", help=flowing(approvers.revoke.__doc__), context_settings={"ignore_unknown_options": True})(
+    approvers.revoke
+)
+app.add_typer(approver, name="approver", rich_help_panel=CASES)
+
+
+@approver.callback()
+def _approver() -> None:
+    """Whose signed yes or no the host takes."""
 
 
 @token.callback()

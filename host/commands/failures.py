@@ -9,20 +9,24 @@ from host.commands.exits import CommandError, Exit
 from host.commands.output import say
 from host.database import NotReadyError
 from host.engine.accept import CaseError, RequestConflictError
+from host.engine.approve import ApprovalRefusedError
 from host.settings import SettingsError
 from host.stack.errors import StackError
-from host.store.errors import StaleWorkflowError, StoppedError
+from host.store.errors import ApproverKeyError, StaleWorkflowError, StoppedError
 from host.store.migrate import NewerSchemaError, PasswordError
 from shared_contracts.told import unconnected
 
 EXPECTED = (
-    CommandError, CaseError, RequestConflictError, SettingsError, NotReadyError, StackError, StoppedError,
+    CommandError, CaseError, RequestConflictError, ApprovalRefusedError, ApproverKeyError,
+    SettingsError, NotReadyError, StackError, StoppedError,
     StaleWorkflowError, NewerSchemaError, PasswordError, PoolTimeout, psycopg.OperationalError,
     psycopg.InterfaceError, psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable,
 )  # fmt: skip
 _CODES: dict[type[Exception], Exit] = {
     CaseError: Exit.BAD_INPUT,
     RequestConflictError: Exit.BAD_INPUT,
+    ApprovalRefusedError: Exit.BAD_INPUT,
+    ApproverKeyError: Exit.BAD_INPUT,
     SettingsError: Exit.BAD_INPUT,
     StoppedError: Exit.STOPPED,
 }
@@ -41,6 +45,10 @@ def _lines(error: Exception) -> tuple[str, str]:
     match error:
         case CommandError() | StackError():
             return error.what, error.mend
+        case ApprovalRefusedError():
+            return f"not taken: {error}", "Nothing was changed."
+        case ApproverKeyError():
+            return str(error).splitlines()[0], "Nothing was changed. kessai approver list shows the keys."
         case StoppedError():
             return "new work is stopped", "Nothing was written. Try again when the stop is lifted."
         case psycopg.errors.InsufficientPrivilege():

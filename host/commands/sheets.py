@@ -11,7 +11,9 @@ from rich.text import Text
 
 from host.commands.output import COLOURS, add, plain, table
 from host.store.record import Match
-from host.views import Explanation, Ledger, TokenList, WorkflowList
+from host.views import ApprovalView, ApproverList, Explanation, Ledger, PlannedEffect, TokenList, WorkflowList
+from shared_contracts.base import dump
+from shared_contracts.contract import Risk
 from shared_contracts.record import Call, CallError, Record
 
 
@@ -181,3 +183,53 @@ def tokens(to: Console, page: TokenList) -> None:
         cells = (one.jti, one.task_id, one.principal, one.customer, good_for, one.resource)
         add(made, *cells, _at(one.issued_at), one.issued_by, until)
     to.print(made if page.tokens else Text("none", style="dim"))
+
+
+def approvers(to: Console, page: ApproverList) -> None:
+    """Show who may decide, and whose key counts."""
+    made = table("name", "tenant", "up to", "key", "state")
+    for one in page.approvers:
+        limit = "no right to decide" if one.limit is None else f"{one.limit.amount:,} {one.limit.currency}"
+        if one.kid is None:
+            state = f"no key: kessai approver add {one.name}"
+        elif one.revoked_at is not None:
+            state = f"revoked by {one.revoked_by} at {_at(one.revoked_at)}"
+        else:
+            state = f"trusted by {one.added_by} at {_at(one.added_at)}"
+        add(made, one.name, one.tenant_id, limit, one.kid, state)
+    to.print(made if page.approvers else Text("none", style="dim"))
+
+
+def approval(to: Console, seen: ApprovalView) -> None:
+    """Show what an approver decides on."""
+    action = seen.action
+    lines = {
+        "workflow": f"{seen.workflow_id}, version {seen.version}",
+        "order": f"{action.resource} of {action.tenant_id}, order version {action.order_version}",
+        "rules": action.policy_version,
+        "amount": f"{action.amount.amount:,} {action.amount.currency} (in the currency's smallest unit)",
+        "goes to": action.destination_ref,
+        "requester": f"{seen.requester}, request {seen.request_id}",
+        "call": f"{action.tool} (contract {action.contract_version}) {dump(action)['arguments']}",
+        "effects": ", then ".join(effect.tool for effect in seen.effects),
+        "asked": seen.requested_at.astimezone().isoformat(timespec="seconds"),
+        "until": seen.expires_at.astimezone().isoformat(timespec="seconds"),
+        "digest": seen.action_digest,
+    }
+    for name, value in lines.items():
+        line(to, name, value)
+        for effect in seen.effects if name == "effects" else ():
+            line(to, "", f"{effect.tool}: {effect.summary} {_undone(effect)}")
+
+
+def _undone(effect: PlannedEffect) -> str:
+    if effect.undone_with is None:
+        return "It cannot be undone."
+    how = "Can be cancelled" if effect.risk is Risk.REVERSIBLE_WRITE else "Cannot be taken back; it can be corrected"
+    conditions = f", while {' and '.join(effect.undone_if)}" if effect.undone_if else ""
+    return f"{how} with {effect.undone_with} until {effect.undone_within_hours} h after it{conditions}."
+
+
+def line(to: Console, name: str, value: str) -> None:
+    """Show one fact under its name."""
+    to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value)), sep="", soft_wrap=True)

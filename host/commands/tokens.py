@@ -6,8 +6,6 @@ no token exists that was not registered first.
 
 from __future__ import annotations
 
-import getpass
-import os
 import sys
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,6 +15,7 @@ from pydantic import ValidationError
 
 from host.commands import sheets
 from host.commands.exits import CommandError, Exit
+from host.commands.operator import operator
 from host.commands.output import console, say, write_json
 from host.commands.workplace import reading, working
 from host.database import database
@@ -54,7 +53,7 @@ async def issue(settings: Settings, wanted: TokenRequest) -> None:
     """Issue it on standard output."""
     await _refuse_without_server(settings)
     async with working(settings) as place:
-        from host.wiring import read_authorization
+        from host.rights import read_authorization
 
         principals = read_authorization(settings.authz_file).by_name()
         principal = principals.get(settings.principal if wanted.principal is None else wanted.principal)
@@ -136,16 +135,8 @@ def _write_scope(wanted: TokenRequest, principal: Principal, name: str) -> froze
     return frozenset({tool.scope.value})
 
 
-def _operator() -> str:
-    """Name who runs the command; in a container a user may have a number and no name."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid-{os.getuid()}"
-
-
 def _task(grant: ExternalGrant, wanted: TokenRequest) -> dict[str, Any]:
-    issued_by = _operator() if wanted.issued_by is None else wanted.issued_by
+    issued_by = operator() if wanted.issued_by is None else wanted.issued_by
     return asdict(grant) | {"scopes": sorted(grant.scopes), "issued_by": issued_by}
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from host.commands.exits import CommandError, Exit
 from host.database import database
 from host.settings import Settings, for_tool_server, for_worker, home_root, links
-from host.stack.assembly import StackChoice
+from host.stack.assembly import StackChoice, StackParts, host_owner_dsn
 from host.stack.links import Links
 from host.stack.postgres import PostgresChoice
 from host.stack.removal import empty_home
-from host.stack.stack import temporary_database, temporary_stack
+from host.stack.stack import temporary_database, temporary_parts, temporary_stack
 from host.store.pool import Pool
 
 POOL_SIZE_READING = 2
@@ -29,6 +29,14 @@ class Workplace:
     links: Links
     maildir: Path | None
     tool_server_pid: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnersPlace:
+    """The owner's connection; None: it is not ours. The stack's parts; None: the tool server is another machine's."""
+
+    dsn: str | None
+    parts: StackParts | None
 
 
 def choice(settings: Settings) -> StackChoice:
@@ -64,14 +72,28 @@ async def emptied(settings: Settings) -> None:
 
 
 @asynccontextmanager
+async def engines_dsn(settings: Settings) -> AsyncIterator[str]:
+    """Give the engine's connection to the host's database, which is started where nobody else keeps it up."""
+    if settings.dsn is not None:
+        yield settings.dsn.get_secret_value()
+        return
+    async with temporary_database(home_root(settings), choice(settings)) as dsn:
+        yield dsn
+
+
+@asynccontextmanager
 async def reading(settings: Settings) -> AsyncIterator[Pool]:
     """Give the host's database alone."""
-    if settings.dsn is not None:
-        async with database(settings.dsn.get_secret_value(), POOL_SIZE_READING) as pool:
-            yield pool
-        return
-    async with (
-        temporary_database(home_root(settings), choice(settings)) as dsn,
-        database(dsn, POOL_SIZE_READING) as pool,
-    ):
+    async with engines_dsn(settings) as dsn, database(dsn, POOL_SIZE_READING) as pool:
         yield pool
+
+
+@asynccontextmanager
+async def owning(settings: Settings) -> AsyncIterator[OwnersPlace]:
+    """Give what an operator's acts need: the owner's connection and, on one machine, the tool server's programs."""
+    if settings.migrate_dsn is not None or settings.dsn is not None:
+        owner = settings.migrate_dsn
+        yield OwnersPlace(None if owner is None else owner.get_secret_value(), None)
+        return
+    async with temporary_parts(home_root(settings), choice(settings)) as parts:
+        yield OwnersPlace(host_owner_dsn(parts), parts)

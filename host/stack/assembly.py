@@ -59,6 +59,11 @@ def host_dsn(parts: StackParts) -> str:
     return dsn(parts.home, parts.server, Side.HOST, "host_rt")
 
 
+def host_owner_dsn(parts: StackParts) -> str:
+    """The owner's connection of the host's side, for an operator's acts."""
+    return dsn(parts.home, parts.server, Side.HOST, OWNER[Side.HOST])
+
+
 def links_of(parts: StackParts, port: int) -> Links:
     """What the engine needs to work against the tool server on that port."""
     url = resource_at(port)
@@ -99,7 +104,7 @@ def worker(parts: StackParts, port: int) -> Program:
 def migrate_host(parts: StackParts) -> Program:
     """As the owner, with the passwords of the roles that it makes."""
     settings = {
-        "KESSAI_MIGRATE_DSN": dsn(parts.home, parts.server, Side.HOST, OWNER[Side.HOST]),
+        "KESSAI_MIGRATE_DSN": host_owner_dsn(parts),
         "KESSAI_ROLE_PASSWORDS": str(parts.home.passwords / Side.HOST),
     }
     return _command(parts, "migrate_host", python_module(HOST, "migrate"), settings)
@@ -113,6 +118,18 @@ def migrate_tools(parts: StackParts) -> Program:
 def load_demo(parts: StackParts) -> Program:
     """The packaged shop's orders and rules."""
     return _command(parts, "load_demo", python_module(TOOLS, "load", str(parts.build.demo_file)), _tools_owner(parts))
+
+
+def trust_approver(parts: StackParts, file: Path) -> Program:
+    """An operator's act at the tool server, in a process of its own that gets nothing of the host's."""
+    command = python_module(TOOLS, "approver", "trust", str(file))
+    return _command(parts, "trust_approver", command, _tools_owner(parts))
+
+
+def revoke_approver(parts: StackParts, kid: str) -> Program:
+    """The opposite; a key's id may begin with a dash."""
+    command = python_module(TOOLS, "approver", "revoke", "--", kid)
+    return _command(parts, "revoke_approver", command, _tools_owner(parts))
 
 
 def _tools_owner(parts: StackParts) -> dict[str, str]:

@@ -62,10 +62,17 @@ async def temporary_stack(root: Path, choice: StackChoice) -> AsyncIterator[Endp
 @asynccontextmanager
 async def temporary_database(root: Path, choice: StackChoice) -> AsyncIterator[str]:
     """The same without a tool server; gives the engine's own connection string."""
+    async with temporary_parts(root, choice) as parts:
+        yield assembly.host_dsn(parts)
+
+
+@asynccontextmanager
+async def temporary_parts(root: Path, choice: StackChoice) -> AsyncIterator[StackParts]:
+    """The same for an operator's acts, which need more than the engine's own connection."""
     async with _holding(root) as (home, hold):
         async with locked(stack_lock(home)):
             parts, _ = await _database(home, choice, may_restart=_enter(home, hold), to_serve=False)
-        yield assembly.host_dsn(parts)
+        yield parts
 
 
 async def up(root: Path, choice: StackChoice) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
+from host.store.errors import refusals
 from host.store.queries import load_queries
 from shared_contracts.approval import TrustedApprover
 
@@ -23,6 +25,19 @@ class ApproverKey:
     x: str
 
 
+@dataclass(frozen=True, slots=True)
+class ListedKey:
+    """A key that counts or counted, and on whose word."""
+
+    kid: str
+    name: str
+    x: str
+    added_at: datetime
+    added_by: str
+    revoked_at: datetime | None
+    revoked_by: str | None
+
+
 async def keys(connection: AsyncConnection[Any]) -> list[ApproverKey]:
     """List the keys that are not revoked."""
     cursor = connection.cursor(row_factory=class_row(ApproverKey))
@@ -31,9 +46,24 @@ async def keys(connection: AsyncConnection[Any]) -> list[ApproverKey]:
 
 
 async def trust(connection: AsyncConnection[Any], trusted: TrustedApprover, by: str) -> bool:
-    """Let a key count from now on; False where it does already."""
+    """Let a key count from now on; False where it does already. Raises ApproverKeyError where it never can."""
     key = trusted.key
     parameters = {"kid": key.kid, "name": trusted.approver.name, "x": key.x, "by": by}
-    cursor = await connection.execute(_SQL["trust"], parameters)
+    with refusals():
+        cursor = await connection.execute(_SQL["trust"], parameters)
+        row = await cursor.fetchone()
+    return row is not None and row[0] is True
+
+
+async def revoke(connection: AsyncConnection[Any], kid: str, by: str) -> bool:
+    """Let a key count no more, for good; False where it does not already."""
+    cursor = await connection.execute(_SQL["revoke"], {"kid": kid, "by": by})
     row = await cursor.fetchone()
     return row is not None and row[0] is True
+
+
+async def listed(connection: AsyncConnection[Any]) -> list[ListedKey]:
+    """List every key that was ever trusted."""
+    cursor = connection.cursor(row_factory=class_row(ListedKey))
+    await cursor.execute(_SQL["listed"])
+    return await cursor.fetchall()

@@ -43,6 +43,10 @@ class ApprovalOverError(StoreError):
     """The approval that the call rests on has run out, or nothing is asked any more."""
 
 
+class ApproverKeyError(StoreError):
+    """A key cannot be trusted as this person's."""
+
+
 class UnitsBusyError(StoreError):
     """Another workflow is at work on the same units; what it did will be known in a moment."""
 
@@ -71,6 +75,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS020": InvariantError,
     "KS021": InvariantError,
     "KS022": InvariantError,
+    "KS023": ApproverKeyError,
     "23503": InvariantError,
     "23505": InvariantError,
     "23514": InvariantError,

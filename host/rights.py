@@ -1,0 +1,47 @@
+"""Reads what stands before anybody may do anything: the authorization set's file, the kinds' registered moves."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from host.database import NotReadyError
+from host.domain.principals import AuthorizationSet
+from host.engine.parts import Kind
+from host.store import ledger
+from host.store.pool import Pool
+from host.workflows.catalogue import WORKFLOWS
+from shared_contracts.told import complaints
+
+_SHOWN_MAX = 10
+
+
+def read_authorization(file: Path) -> AuthorizationSet:
+    """Read the authorization set; raises NotReadyError."""
+    try:
+        known = AuthorizationSet.model_validate_json(file.read_bytes())
+    except OSError as error:
+        raise NotReadyError(f"the authorization set {file} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        said = complaints(islice(problems, _SHOWN_MAX), "the file")
+        more = [f"… and {len(problems) - _SHOWN_MAX} more"] if len(problems) > _SHOWN_MAX else []
+        lines = [f"the authorization set {file} cannot be used; host/data/authz-v7.json is one that can", *said, *more]
+        raise NotReadyError("\n".join(lines)) from error
+    names = [principal.name for principal in known.principals]
+    if len(set(names)) != len(names):
+        raise NotReadyError(f"the authorization set {file} names a principal twice")
+    return known
+
+
+async def kinds(pool: Pool) -> dict[tuple[str, str], Kind]:
+    """Read every release's registered moves."""
+    async with pool.connection() as connection:
+        return {
+            (workflow.kind, workflow.release): Kind(
+                workflow, await ledger.moves(connection, workflow.kind, workflow.release)
+            )
+            for workflow in WORKFLOWS
+        }
