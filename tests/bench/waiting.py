@@ -20,6 +20,7 @@ from host.engine import sweep
 from host.engine.accept import Origin, accept, read_case, read_document
 from host.engine.drive import drive
 from host.engine.wake import queue_app, waker
+from host.engine.worker import EXPIRED_ROUNDS, SWEEP_SECONDS
 from host.stack.roles import OWNER, Side
 from host.store import record
 from host.store.migrate import migrate
@@ -33,6 +34,10 @@ WAITING, BATCH, COPIERS, DUE = 100_000, 10_000, 2, 100
 RATIO_MAX, PAGE_MS_MAX = 1.2, 300.0
 PAIRS, LOOKS = 80, 9
 PAGE = 50
+EXPIRED, EXPIRY_RETURNS, EXPIRY_SECONDS_MAX, SLOWER_MAX = 10_000, 40, 60.0, 1.5
+_RUN_OUT = """
+    UPDATE workflow SET wake_at = clock_now() WHERE workflow_id IN
+    (SELECT workflow_id FROM workflow WHERE wake_reason = 'approval' LIMIT %(many)s)"""
 CROWDED = "crowded"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "returns" / "high-value.json"
 
@@ -51,6 +56,9 @@ _COPY = (
        SELECT f.id, step, call_id, tool, contract_version, arguments, fingerprint, execution_state, result, error,
               proposed_at, authorized_at, started_at, returned_at, delivered_at, verified_at
          FROM fresh f, call c WHERE c.workflow_id = %(one)s""",
+    """INSERT INTO approval_request
+       SELECT f.id, r.version, r.action, r.action_digest, r.requested_at, r.expires_at
+         FROM fresh f, approval_request r WHERE r.workflow_id = %(one)s""",
 )
 
 
@@ -66,6 +74,7 @@ async def measure(made: Stand) -> list[Figure]:
         pages = await _pages(crowded)
         idle = await _timed(lambda: sweep.run_once(crowded.parts, no_wake))
         waking = await _waking(made, crowded, links.dsn)
+        expiry = await _expiring(made, crowded)
     return [
         Figure("a running return's median wall, none waiting", median(walls[0]), "ms"),
         Figure("  with 100,000 waiting", median(walls[1]), "ms"),
@@ -73,6 +82,7 @@ async def measure(made: Stand) -> list[Figure]:
         *(Figure(f"first page of `kessai list{name}`, query", ms, "ms", "≤", PAGE_MS_MAX) for name, ms in pages),
         Figure("sweeper's pass, nothing due", idle, "ms"),
         Figure(f"sweeper's pass, {DUE} due and woken", waking, "ms"),
+        *expiry,
         Figure("copying 100,000 past every guard", copied, "s"),
     ]
 
@@ -141,7 +151,7 @@ async def _pages(found: Driver) -> list[tuple[str, float]]:
 async def _waking(made: Stand, found: Driver, dsn: str) -> float:
     with psycopg.connect(made.admin(CROWDED), autocommit=True) as admin:
         admin.execute(
-            "UPDATE workflow SET wake_at = clock_now() WHERE workflow_id IN "
+            "UPDATE workflow SET wake_at = clock_now(), wake_reason = 'retry' WHERE workflow_id IN "
             "(SELECT workflow_id FROM workflow WHERE control_state = 'tool_proposed' LIMIT %s)",
             (DUE,),
         )
@@ -153,6 +163,35 @@ async def _waking(made: Stand, found: Driver, dsn: str) -> float:
     if woken != DUE:
         raise RuntimeError(f"{woken} were woken, not {DUE}")
     return seconds * 1000
+
+
+async def _expiring(made: Stand, found: Driver) -> list[Figure]:
+    """Let 10,000 approvals run out in the same instant, at a worker's own pace, while returns go on."""
+    before = [await timed_return(found, made) for _ in range(EXPIRY_RETURNS)]
+    with psycopg.connect(made.admin(CROWDED), autocommit=True) as admin:
+        admin.execute(_RUN_OUT, {"many": EXPIRED})
+    began = time.perf_counter()
+    sweeping = asyncio.create_task(_sweeping(found))
+    meanwhile = []
+    while not sweeping.done():
+        meanwhile.append(await timed_return(found, made))
+    seconds = time.perf_counter() - began
+    ended = await sweeping
+    if ended != EXPIRED:
+        raise RuntimeError(f"{ended} expired, not {EXPIRED}")
+    return [
+        Figure(f"{EXPIRED:,} approvals run out at once, until all have ended", seconds, "s", "≤", EXPIRY_SECONDS_MAX),
+        Figure("  a running return meanwhile, against before", median(meanwhile) / median(before), "", "≤", SLOWER_MAX),
+    ]
+
+
+async def _sweeping(found: Driver) -> int:
+    ended = 0
+    while ended < EXPIRED:
+        for _ in range(EXPIRED_ROUNDS):
+            ended += await sweep.expire_unapproved(found.parts)
+        await asyncio.sleep(SWEEP_SECONDS)
+    return ended
 
 
 async def _timed(work: Callable[[], Awaitable[object]]) -> float:
