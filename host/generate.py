@@ -18,6 +18,8 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "token_list": views.TokenList,
     "approver_list": views.ApproverList,
     "approve": views.DecisionTaken,
+    "withdraw": views.Withdrawn,
+    "reapply": views.Reapplied,
     "explain": views.Explanation,
     "states": views.StateSheets,
     "tools": views.Catalogue,

@@ -29,6 +29,7 @@ def assemble(row: Row, workflow: Workflow) -> Record:
     document = {
         "workflow_id": w["workflow_id"],
         "run_id": w["workflow_id"],
+        "supersedes": w["supersedes"],
         **{name: w[name] for name in ("kind", "release", "state", "control_state", "version", "reason")},
         "status": status(w["control_state"], w["wake_reason"], held=row["held"]),
         "handover_reason": handover_reason(w["control_state"], w["reason"]),

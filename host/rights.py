@@ -1,4 +1,6 @@
-"""Reads what stands before anybody may do anything: the authorization set's file, the kinds' registered moves."""
+"""Reads what stands before anybody may do anything: the authorization set's file, the kinds' registered moves, the
+data versions of the day.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from pydantic import ValidationError
 
 from host.database import NotReadyError
 from host.domain.principals import AuthorizationSet
+from host.engine.accept import Pins
 from host.engine.parts import Kind
+from host.settings import Settings
 from host.store import ledger
 from host.store.pool import Pool
 from host.workflows.catalogue import WORKFLOWS
@@ -45,3 +49,8 @@ async def kinds(pool: Pool) -> dict[tuple[str, str], Kind]:
             )
             for workflow in WORKFLOWS
         }
+
+
+def pins(settings: Settings, authorization: AuthorizationSet) -> Pins:
+    """Name the data versions that new workflows are pinned to."""
+    return Pins(settings.order_snapshot, settings.policy_version, authorization.version)

@@ -272,3 +272,18 @@ class Checks(Contract):
 
     well: bool
     checks: tuple[CheckView, ...]
+
+
+class Withdrawn(Contract):
+    """`kessai withdraw`: the case that was taken back, and by whom."""
+
+    workflow_id: UUID
+    withdrawn_by: str
+
+
+class Reapplied(Contract):
+    """`kessai reapply`: the case that was asked for anew, and the new one. `created` is false the second time."""
+
+    workflow_id: UUID
+    supersedes: UUID
+    created: bool

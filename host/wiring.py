@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from procrastinate import App
 
 from host.database import POOL_SIZE_MAX, NotReadyError, database
-from host.domain.principals import AuthorizationSet
 from host.domain.proposals import Planner
 from host.engine.accept import Pins
 from host.engine.parts import Parts
 from host.engine.wake import Wake, queue_app, waker
 from host.planner.conformance import ConformancePlanner
-from host.rights import kinds, read_authorization
+from host.rights import kinds, pins, read_authorization
 from host.settings import Settings
 from host.stack.keys import read_signing_key
 from host.stack.links import Links
@@ -95,11 +94,6 @@ async def _listed(listing: Listing, patience_seconds: float) -> None:
         if found.reason is not Reason.UNREACHABLE or time.monotonic() > until:
             raise NotReadyError(f"{found.what} {found.mend}")
         await asyncio.sleep(AGAIN_SECONDS)
-
-
-def pins(settings: Settings, authorization: AuthorizationSet) -> Pins:
-    """Name the data versions that new workflows are pinned to."""
-    return Pins(settings.order_snapshot, settings.policy_version, authorization.version)
 
 
 def _probe(minter: Minter) -> Callable[[], str]:

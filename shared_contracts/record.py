@@ -210,10 +210,14 @@ class Result(Contract):
 
 
 class Record(Contract):
-    """One workflow. `run_id` is the same identifier under the name that other systems know it by."""
+    """One workflow. `run_id` is the same identifier under the name that other systems know it by.
+
+    `supersedes` names the case that ended with nothing done and was asked for anew with this one.
+    """
 
     workflow_id: UUID
     run_id: UUID
+    supersedes: UUID | None
     kind: str
     release: str
     state: str

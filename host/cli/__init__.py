@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import typer
 
-from host.cli import approve, approvers, machine, records, run, tables, tokens, worker
+from host.cli import approve, approvers, machine, reapply, records, run, tables, tokens, worker
 from host.cli.options import flowing
 
 CASES, READING, MACHINE, PARTS = "Cases", "Reading", "This machine's stack", "Parts"
@@ -30,6 +30,8 @@ COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("run", CASES, run.run),
     ("approve", CASES, approve.approve),
     ("deny", CASES, approve.deny),
+    ("withdraw", CASES, reapply.withdraw),
+    ("reapply", CASES, reapply.reapply),
     ("show", READING, records.show),
     ("list", READING, records.list_workflows),
     ("explain", READING, records.explain),

@@ -53,7 +53,7 @@ async def look(settings: Settings, wanted: Wanted) -> ApprovalView:
     if wanted.decision == "deny" and wanted.reason.strip() == "":
         raise CommandError(Exit.BAD_INPUT, "a no needs its reason", "Write it with --reason.")
     _need_key(settings, wanted.approver)
-    async with _desk(settings) as desk:
+    async with desk_of(settings) as desk:
         state, asked = await waiting(desk, await found_id(desk.pool, wanted.name))
     if asked.expires_at <= asked.read_at:
         mend = "Nobody decides on it any more; it ends as EXPIRED by itself."
@@ -69,7 +69,8 @@ def _need_key(settings: Settings, name: str) -> None:
 
 
 @asynccontextmanager
-async def _desk(settings: Settings) -> AsyncIterator[Desk]:
+async def desk_of(settings: Settings) -> AsyncIterator[Desk]:
+    """Give what a person's act on a waiting case needs; no worker and no tool server has to run."""
     async with engines_dsn(settings) as dsn, database(dsn, POOL_SIZE_READING) as pool:
         queue = queue_app(dsn)
         async with queue.open_async():
@@ -132,7 +133,7 @@ async def decide(settings: Settings, wanted: Wanted, seen: ApprovalView, looked_
     files = files_of(approvers_directory(settings), wanted.approver)
     locked = is_locked(files)
     key, kid = opened(files, passphrase.known(settings, wanted.approver) if locked else None)
-    async with _desk(settings) as desk:
+    async with desk_of(settings) as desk:
         event = _event(wanted, seen, *await waiting(desk, seen.workflow_id))
         await take_decision(desk, sign(event, key, kid), looked_seconds)
     return DecisionTaken(

@@ -10,6 +10,7 @@ from host.commands.output import say
 from host.database import NotReadyError
 from host.engine.accept import CaseError, RequestConflictError
 from host.engine.approve import ApprovalRefusedError
+from host.engine.reapply import NotPossibleError
 from host.settings import SettingsError
 from host.stack.errors import StackError
 from host.store.errors import ApproverKeyError, StaleWorkflowError, StoppedError
@@ -17,7 +18,7 @@ from host.store.migrate import NewerSchemaError, PasswordError
 from shared_contracts.told import unconnected
 
 EXPECTED = (
-    CommandError, CaseError, RequestConflictError, ApprovalRefusedError, ApproverKeyError,
+    CommandError, CaseError, RequestConflictError, ApprovalRefusedError, ApproverKeyError, NotPossibleError,
     SettingsError, NotReadyError, StackError, StoppedError,
     StaleWorkflowError, NewerSchemaError, PasswordError, PoolTimeout, psycopg.OperationalError,
     psycopg.InterfaceError, psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable,
@@ -27,6 +28,7 @@ _CODES: dict[type[Exception], Exit] = {
     RequestConflictError: Exit.BAD_INPUT,
     ApprovalRefusedError: Exit.BAD_INPUT,
     ApproverKeyError: Exit.BAD_INPUT,
+    NotPossibleError: Exit.BAD_INPUT,
     SettingsError: Exit.BAD_INPUT,
     StoppedError: Exit.STOPPED,
 }
@@ -45,7 +47,7 @@ def _lines(error: Exception) -> tuple[str, str]:
     match error:
         case CommandError() | StackError():
             return error.what, error.mend
-        case ApprovalRefusedError():
+        case ApprovalRefusedError() | NotPossibleError():
             return f"not taken: {error}", "Nothing was changed."
         case ApproverKeyError():
             return str(error).splitlines()[0], "Nothing was changed. kessai approver list shows the keys."

@@ -17,10 +17,9 @@ from host.engine.accept import Origin, Pins, accept, read_case
 from host.engine.parts import Kind, Parts, Request
 from host.engine.wake import Wake, queue_app, waker
 from host.planner.conformance import ConformancePlanner
-from host.rights import read_authorization
+from host.rights import pins, read_authorization
 from host.settings import Settings
 from host.store import ledger
-from host.wiring import pins
 from host.workflows.catalogue import CURRENT
 from host.workflows.returns import RETURNS
 from shared_contracts.tools import TOOLS

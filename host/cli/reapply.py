@@ -1,0 +1,62 @@
+"""`kessai withdraw` and `kessai reapply`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from host.cli.launch import launch
+from host.cli.options import Json, Name
+
+
+def withdraw(
+    name: Name,
+    by: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Who takes it back; default: the user who runs this.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Take back a case that waits for an approval: it ends as REJECTED, and nothing is made.
+
+    \b
+    kessai withdraw 0198c2f4-…
+
+    \b
+    Exit codes
+       0  withdrawn
+       2  the case does not wait for an approval, or is not known: nothing was changed
+      15  not ready: database, settings
+    """
+    from host import settings
+    from host.commands import reapply as acting
+
+    launch(acting.take_back(settings.load(), name, by, as_json=as_json))
+
+
+def reapply(
+    name: Name,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", metavar="TIME", help="When the customer asks, with its offset; default: now."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Ask anew for a case that ended with nothing done: a new workflow, with the rules and prices of the day.
+
+    The old case stays as it ended, and the new one names it. Approvals are asked for anew. Done twice, it is one case.
+
+    \b
+    kessai reapply 0198c2f4-…
+
+    \b
+    Exit codes
+       0  the new case is there
+       2  the case has not ended, or has made something: it says what; nothing was changed
+      14  refused because new work is stopped
+      15  not ready: database, settings
+    """
+    from host import settings
+    from host.commands import reapply as acting
+
+    launch(acting.ask_anew(settings.load(), name, as_of, as_json=as_json))
