@@ -36,6 +36,19 @@ def _names() -> list[str]:
     return list(TOOLS)
 
 
+def _kids() -> list[str]:
+    """Name the published keys, as far as the settings tell them."""
+    from tool_server.revoke import published
+    from tool_server.settings import OwnerSettings
+    from tool_server.settings import load as settings_of
+
+    try:
+        found = published(settings_of(OwnerSettings).issuers_file)
+    except ToolServerError:  # the command itself says what is wrong
+        return []
+    return [] if isinstance(found, str) else sorted(found)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for programs instead of text for people.")]
 ToolName = Annotated[str, typer.Argument(help="The tool's name, as `tools list` writes it.", autocompletion=_names)]
 
@@ -113,7 +126,10 @@ def enable(name: ToolName) -> None:
 def revoke(
     kid: Annotated[
         str | None,
-        typer.Option(help="A signing key's id: every token that it signed. It must be published, or have called."),
+        typer.Option(
+            autocompletion=_kids,
+            help="A signing key's id: every token that it signed. It must be published, or have called.",
+        ),
     ] = None,
     jti: Annotated[
         str | None, typer.Option(help="One token's id, as the records have it. Taken as it is: nobody lists ids.")
