@@ -200,7 +200,7 @@ def _fault_of_database(error: Exception) -> str | None:
         case psycopg.OperationalError():
             return f"the database gave up: {error.diag.message_primary}; nothing was changed, try again"
         case psycopg.ProgrammingError(sqlstate=None):  # its text quotes the string, which may hold a password
-            return "KESSAI_TOOLS_MIGRATE_DSN is no connection string of PostgreSQL"
+            return "KESSAI_TOOLS_MIGRATE_DSN is no connection string of PostgreSQL; write host=… dbname=… user=…"
         case _:
             return None
 
