@@ -132,9 +132,8 @@ def _authorised(run: Run) -> Answered:
 
 def _started(run: Run) -> Answered:
     lines = [f"{call.step_id} {_name(call, one)} at {one.at.isoformat()}: {_arrived(one)}" for call, one in run.sends]
-    return "yes" if any(
-        _arrived(one) == "answered" for _, one in run.sends
-    ) else "not that anybody knows", lines or NONE
+    answered = any(_arrived(one) == "answered" for _, one in run.sends)
+    return "yes" if answered else "not that anybody knows", lines or NONE
 
 
 def _name(call: Call, one: Attempt | EngineRead) -> str:

@@ -38,7 +38,7 @@ HANDOVER: dict[str, tuple[str, str]] = {
     "planner_exhausted": ("Too many proposals were refused: a defect of the planner.", "`kessai show` lists the refusals; decide by hand, mend the planner."),
     "planner_needs_human": ("The planner asked for a person.", "Decide by hand."),
     "model_refusal": ("The model declined to answer.", "Decide by hand."),
-    "version_changed": ("Order snapshot, policy, authorization set or a tool's contract changed while the case ran.", "Let the workers name the data that is loaded (KESSAI_ORDER_SNAPSHOT, KESSAI_POLICY_VERSION), then send the case in again under a new request_id. Where a write is `verified` already, go on by hand."),
+    "version_changed": ("Order snapshot, policy, authorization set or a tool's contract changed while the case ran.", "Send the case in again under a new request_id, with the versions that hold for it: see “New rules” above (KESSAI_ORDER_SNAPSHOT, KESSAI_POLICY_VERSION, KESSAI_AUTHZ_FILE). Where a write is `verified` already, go on by hand."),
     "data_missing": ("The planner says that data is missing to go on.", "Complete what `kessai show ID` shows as missing, then send the case in again under a new request_id."),
     "evidence_insufficient": ("The order was there, and the facts to judge it by were not.", "Complete the order's data, then send the case in again under a new request_id."),
     "overdue": ("A step or a compensation took longer than it may.", "Find out what was slow; decide by hand."),

@@ -114,6 +114,13 @@ def links(settings: Settings) -> Links | None:
     raise SettingsError("\n".join([*map(lacks, lacking), f"Or unset {others} to use this machine's own stack."]))
 
 
+def elsewhere(settings: Settings) -> str | None:
+    """Name the variables that send commands to another database and tool server; None where this machine's are used."""
+    links = ("dsn", "server_url", "issuer", "signing_key_file")
+    chosen = [f"{PREFIX}{name}".upper() for name in links if getattr(settings, name) is not None]
+    return ", ".join(chosen) if chosen else None
+
+
 def lacks(name: str) -> str:
     """Say of a setting that is not set, and is needed, what it is."""
     return missing(f"{PREFIX}{name}", Settings.model_fields[name.lower()])

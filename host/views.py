@@ -250,11 +250,13 @@ class PartView(Contract):
 
 
 class StackView(Contract):
-    """`kessai status`."""
+    """`kessai status`. `elsewhere` names the variables that send other commands to another place than this home."""
 
     home: str
     mode: Literal["down", "temporary", "up"]
     why: str
+    well: bool
+    elsewhere: str | None
     parts: tuple[PartView, ...]
 
 

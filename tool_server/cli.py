@@ -38,6 +38,19 @@ def _names() -> list[str]:
     return list(TOOLS)
 
 
+def _kids() -> list[str]:
+    """Name the published keys, as far as the settings tell them."""
+    from tool_server.revoke import published
+    from tool_server.settings import OwnerSettings
+    from tool_server.settings import load as settings_of
+
+    try:
+        found = published(settings_of(OwnerSettings).issuers_file)
+    except ToolServerError:  # the command itself says what is wrong
+        return []
+    return [] if isinstance(found, str) else sorted(found)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for programs instead of text for people.")]
 ToolName = Annotated[str, typer.Argument(help="The tool's name, as `tools list` writes it.", autocompletion=_names)]
 
@@ -115,7 +128,10 @@ def enable(name: ToolName) -> None:
 def revoke(
     kid: Annotated[
         str | None,
-        typer.Option(help="A signing key's id: every token that it signed. It must be published, or have called."),
+        typer.Option(
+            autocompletion=_kids,
+            help="A signing key's id: every token that it signed. It must be published, or have called.",
+        ),
     ] = None,
     jti: Annotated[
         str | None, typer.Option(help="One token's id, as the records have it. Taken as it is: nobody lists ids.")
@@ -243,7 +259,7 @@ def _fault_of_database(error: Exception) -> str | None:
         case psycopg.OperationalError():
             return f"the database gave up: {error.diag.message_primary}; nothing was changed, try again"
         case psycopg.ProgrammingError(sqlstate=None):  # its text quotes the string, which may hold a password
-            return "KESSAI_TOOLS_MIGRATE_DSN is no connection string of PostgreSQL"
+            return "KESSAI_TOOLS_MIGRATE_DSN is no connection string of PostgreSQL; write host=… dbname=… user=…"
         case _:
             return None
 

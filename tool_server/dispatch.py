@@ -110,9 +110,11 @@ class Dispatcher:
 
     async def _refuse_what_waiting_cannot_mend(self) -> None:
         """Stop before the first call; a database that is away, or older, is a matter of readiness."""
-        standings = (await self._standings()).values()
-        newest = max((standing.schema for standing in standings if isinstance(standing, Works)), default=NEWEST)
-        wrong = [str(standing.error) for standing in standings if isinstance(standing, WrongRole)]
+        found = await self._standings()
+        for family, standing in found.items():
+            _reason(family, standing)  # for the log: nobody may ever ask
+        newest = max((standing.schema for standing in found.values() if isinstance(standing, Works)), default=NEWEST)
+        wrong = [str(standing.error) for standing in found.values() if isinstance(standing, WrongRole)]
         if newest > NEWEST or wrong:
             await self._exit.aclose()
         if wrong:
@@ -208,7 +210,7 @@ def _pool(family: str, dsn: SecretStr) -> Pool:
         return Pool(family, dsn.get_secret_value())
     except psycopg.ProgrammingError:  # its text quotes the string, which may hold a password
         name = f"KESSAI_TOOLS_{family.upper()}_DSN"
-        raise SettingsError(f"{name} is no connection string of PostgreSQL") from None
+        raise SettingsError(f"{name} is no connection string of PostgreSQL; write host=… dbname=… user=…") from None
 
 
 async def _end(relaying: asyncio.Task[None], stop: asyncio.Event) -> None:

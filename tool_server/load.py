@@ -6,7 +6,8 @@ stay. A file that asks for anything else is refused, with its places named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from shared_contracts.base import dump
 from shared_contracts.digest import digest
 from shared_contracts.returns import ReturnStatus
 from tool_server.errors import ToolServerError
+from tool_server.load_checks import against_order, against_policies, against_returns, refusal
 from tool_server.seed import Seed, SeedOrder, SeedPolicy
 from tool_server.seed_amounts import Rules, Settled, paid_by_line, settle_returns
 from tool_server.seed_checks import Problem, check, total
@@ -79,23 +81,15 @@ async def load(dsn: str, seed: Seed) -> Loaded:
             counts = [await _orders(connection, seed.snapshot, rules, part) for part in _chunks(seed.orders)]
             recipients = await store.put(connection, "put_recipients", [dump(person) for person in seed.recipients])
         except psycopg.errors.IntegrityError as error:
-            raise SeedError([Problem("the file", _contradiction(error))]) from error
+            raise SeedError([refusal(error)]) from error
     new, updated, unchanged, returns = (sum(column) for column in zip((0, 0, 0, 0), *counts, strict=True))
     return Loaded(policies, new, updated, unchanged, returns, recipients)
 
 
 async def _policies(connection: AsyncConnection, seed: Seed) -> int:
     known = await store.known_policies(connection)
-    fresh: list[SeedPolicy] = []
-    problems = []
-    for at, policy in enumerate(seed.policies):
-        if policy.version not in known:
-            fresh.append(policy)
-        elif known[policy.version] != digest(dump(policy)):
-            what = f"{policy.version} was loaded with other rules; a change of rules is a new version"
-            problems.append(Problem(f"policies[{at}].version", what))
-    if problems:
-        raise SeedError(problems)
+    _refuse(against_policies(seed.policies, known))
+    fresh = [policy for policy in seed.policies if policy.version not in known]
     await store.put(connection, "insert_versions", [_version_row(policy) for policy in fresh])
     await store.put(
         connection,
@@ -111,10 +105,10 @@ async def _orders(
 ) -> tuple[int, int, int, int]:
     keys = [{"tenant_id": order.tenant_id, "order_id": order.order_id} for order in orders]
     known = {(row.tenant_id, row.order_id): row for row in await store.lock_orders(connection, keys)}
-    problems = [found for order in orders for found in _against(order, known.get((order.tenant_id, order.order_id)))]
-    if problems:
-        raise SeedError(problems)
+    _refuse(found for order in orders for found in against_order(order, known.get((order.tenant_id, order.order_id))))
     fresh = [order for order in orders if (order.tenant_id, order.order_id) not in known]
+    numbers = [{"tenant_id": order.tenant_id, "return_id": made.return_id} for order in fresh for made in order.returns]
+    _refuse(against_returns(fresh, await store.taken_returns(connection, numbers)))
     changed = [
         order
         for order in orders
@@ -127,21 +121,10 @@ async def _orders(
     return len(fresh), len(changed), len(orders) - len(fresh) - len(changed), len(returns)
 
 
-def _against(order: SeedOrder, known: store.KnownOrder | None) -> Iterator[Problem]:
-    """Give what speaks against loading an order over the one that is there."""
-    if known is None:
-        return
-    path = f"order {order.tenant_id}/{order.order_id}"
-    if order.version < known.version:
-        yield Problem(path, f"version {known.version} is loaded already; this file's {order.version} is older")
-    elif order.version == known.version and digest(dump(order)) != known.content_sha256:
-        yield Problem(path, f"version {order.version} was loaded with other content; raise its version")
-    if (order.customer_id, order.currency) != (known.customer_id, known.currency):
-        yield Problem(path, "an order keeps its customer and its currency; give another order another number")
-    if [line.line_id for line in order.lines][: len(known.line_ids)] != known.line_ids:
-        yield Problem(path, "lines that were loaded keep their place; add new ones at the end")
-    if not {made.return_id for made in order.returns} <= set(known.return_ids):
-        yield Problem(path, "returns come with an order's first load only; later ones are made by the tool server")
+def _refuse(problems: Iterable[Problem]) -> None:
+    found = list(problems)
+    if found:
+        raise SeedError(found)
 
 
 def _settled(order: SeedOrder, rules: Sequence[Rules]) -> list[Settled]:
@@ -162,14 +145,27 @@ async def _put_orders(connection: AsyncConnection, snapshot: str, orders: Sequen
 
 
 async def _put_returns(connection: AsyncConnection, returns: Sequence[tuple[SeedOrder, Settled]]) -> None:
+    """Put in what was cancelled first, an order's one after the other: none of it holds a unit for the next."""
+    rounds: dict[int, list[tuple[SeedOrder, Settled]]] = {}
+    turns: Counter[tuple[str, str]] = Counter()
+    for order, settled in returns:
+        if settled.made.status is ReturnStatus.CANCELLED:
+            key = (order.tenant_id, order.order_id)
+            rounds.setdefault(turns[key], []).append((order, settled))
+            turns[key] += 1
+    for some in rounds.values():
+        await store.put(connection, "insert_cancellations", await _put_some_returns(connection, some))
+    await _put_some_returns(connection, [one for one in returns if one[1].made.status is not ReturnStatus.CANCELLED])
+
+
+async def _put_some_returns(
+    connection: AsyncConnection, returns: Sequence[tuple[SeedOrder, Settled]]
+) -> list[dict[str, Any]]:
     rows = [_return_row(order, settled) for order, settled in returns]
     await store.put(connection, "insert_returns", rows)
     lines = [row for order, settled in returns for row in _return_line_rows(order, settled)]
     await store.put(connection, "insert_return_lines", lines)
-    cancelled = [
-        row for row, (_, settled) in zip(rows, returns, strict=True) if settled.made.status is ReturnStatus.CANCELLED
-    ]
-    await store.put(connection, "insert_cancellations", cancelled)
+    return rows
 
 
 def _version_row(policy: SeedPolicy) -> dict[str, Any]:
@@ -234,11 +230,6 @@ def _return_line_rows(order: SeedOrder, settled: Settled) -> Iterator[dict[str, 
 def _chunks(orders: Sequence[SeedOrder]) -> Iterator[Sequence[SeedOrder]]:
     for start in range(0, len(orders), _CHUNK):
         yield orders[start : start + _CHUNK]
-
-
-def _contradiction(error: psycopg.errors.IntegrityError) -> str:
-    """Tell which bound a newer version of an order breaks, given what was returned of it since."""
-    return f"contradicts what is loaded already: {error.diag.message_primary}"
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -21,9 +21,9 @@ class UnknownKeyError(ToolServerError):
 
 async def revoke_key(dsn: str, kid: str, issuers_file: Path | None, actor: str) -> str:
     """Refuse a key's tokens from now on, and say so; raises UnknownKeyError."""
-    published = _published(issuers_file)
-    if (isinstance(published, str) or kid not in published) and not await has_called(dsn, "kid", kid):
-        said = published if isinstance(published, str) else f"known are {', '.join(sorted(published))}"
+    known = published(issuers_file)
+    if (isinstance(known, str) or kid not in known) and not await has_called(dsn, "kid", kid):
+        said = known if isinstance(known, str) else f"known are {', '.join(sorted(known))}"
         raise UnknownKeyError(f"no key {kid!r} is published, none of that id ever called, nothing was revoked; {said}")
     fresh = await revoke(dsn, "kid", kid, actor)
     return f"revoked kid {kid}: every token that it signed" if fresh else f"kid {kid} was revoked before"
@@ -40,7 +40,7 @@ async def revoke_token(dsn: str, jti: str, actor: str) -> str:
     )
 
 
-def _published(issuers_file: Path | None) -> frozenset[str] | str:
+def published(issuers_file: Path | None) -> frozenset[str] | str:
     """Give the ids of the keys that the issuers publish, or why they cannot be told."""
     if issuers_file is None:
         return "KESSAI_TOOLS_ISSUERS_FILE, set as for `serve`, lets me name the published ones"

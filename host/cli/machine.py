@@ -15,16 +15,20 @@ from host.cli.options import Json
 def up() -> None:
     """Bring the whole stack of this machine up in the background: database, tool server, worker.
 
-    What already runs is adopted; what is outdated is restarted. `kessai down` stops it.
+    What already runs is adopted; what is outdated is restarted. `kessai down` stops it. It acts on this machine's home,
+    also where KESSAI_DSN is set and commands such as run and list work elsewhere; then it says so.
     """
     from host import settings
     from host.commands import machine
 
-    launch(machine.up(settings.load()))
+    sys.exit(launch(machine.up(settings.load())))
 
 
 def down() -> None:
-    """Stop everything of this machine's stack; calls in hand are finished first."""
+    """Stop everything of this machine's stack; calls in hand are finished first.
+
+    It acts on this machine's home, also where KESSAI_DSN is set and other commands work elsewhere; then it says so.
+    """
     from host import settings
     from host.commands import machine
 
@@ -32,11 +36,18 @@ def down() -> None:
 
 
 def status(as_json: Json = False) -> None:
-    """Show what runs on this machine, in which mode and why. Nothing is started."""
+    """Show what runs on this machine, in which mode and why. Nothing is started.
+
+    It looks at this machine's home. Where KESSAI_DSN is set, other commands work elsewhere; then it says so, and
+    `kessai doctor` looks there.
+
+    Exit codes: 0 what should run does, or nothing should; 15 a part has died, is not ready, or is missing of what
+    `kessai up` brought up.
+    """
     from host import settings
     from host.commands import machine
 
-    launch(machine.status(settings.load(), as_json=as_json))
+    sys.exit(launch(machine.status(settings.load(), as_json=as_json)))
 
 
 def doctor(as_json: Json = False) -> None:
@@ -52,11 +63,16 @@ def doctor(as_json: Json = False) -> None:
 def empty(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Stop this machine's stack and remove all its data: database, keys, mail. Only a home of ours is touched."""
+    """Stop this machine's stack and remove all its data: database, keys, mail. Only a home of ours is touched.
+
+    Where KESSAI_DSN, KESSAI_SERVER_URL, KESSAI_ISSUER or KESSAI_SIGNING_KEY_FILE is set it removes nothing and ends
+    with 2: whoever set them may mean another place.
+    """
     from host import settings
     from host.commands import machine
 
     read = settings.load()
+    machine.refuse_elsewhere(read)
     if not yes:
         typer.confirm(f"Remove everything in {settings.home_root(read)}?", abort=True)
     launch(machine.empty(read))

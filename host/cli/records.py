@@ -7,6 +7,7 @@ from uuid import UUID
 
 import typer
 
+from host.cli import choices
 from host.cli.launch import launch
 from host.cli.options import Json, Most, Name
 
@@ -26,7 +27,10 @@ def show(name: Name, as_json: Json = False) -> None:
 
 def list_workflows(
     state: Annotated[
-        str | None, typer.Option("--state", help="Only those in this state, such as WAITING_APPROVAL.")
+        str | None,
+        typer.Option(
+            "--state", autocompletion=choices.states, help="Only those in this state, such as WAITING_APPROVAL."
+        ),
     ] = None,
     exceptions: Annotated[
         bool, typer.Option("--exceptions", help="The exception queue: what a person has, the oldest first.")

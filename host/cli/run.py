@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from host.cli import choices
 from host.cli.launch import launch
 from host.cli.options import Json
 from host.commands.exits import table
@@ -38,7 +39,13 @@ def run(
         typer.Option("--as-of", metavar="TIME", help="When the customer asked, with its offset; overrides the case."),
     ] = None,
     principal: Annotated[
-        str | None, typer.Option("--principal", metavar="NAME", help="Who asks; see the authorization set.")
+        str | None,
+        typer.Option(
+            "--principal",
+            metavar="NAME",
+            autocompletion=choices.principals,
+            help="Who asks; see the authorization set.",
+        ),
     ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Empty this machine's home first: what earlier runs left there is removed.")

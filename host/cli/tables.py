@@ -6,15 +6,25 @@ from typing import Annotated
 
 import typer
 
+from host.cli import choices
 from host.cli.options import Json
 
 
 def tools(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this tool.", show_default=False)] = None,
-    as_yaml: Annotated[bool, typer.Option("--yaml", help="Write the registration forms as YAML.")] = False,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", autocompletion=choices.tools, help="Only this tool.", show_default=False),
+    ] = None,
+    as_yaml: Annotated[
+        bool,
+        typer.Option("--yaml", help="Write the registration forms as YAML: a stream, one document per tool."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show every tool's registration form, what it lacks, and the checklist of a write.
+
+    What --yaml writes of all tools is a stream of several YAML documents, with --- between them: read it with a
+    parser's function for streams, such as safe_load_all of PyYAML.
 
     \b
     kessai tools

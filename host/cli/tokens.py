@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from host.cli import choices
 from host.cli.launch import launch
 from host.cli.options import Json, Most
 
@@ -15,15 +16,32 @@ MINUTES_MAX = 15
 def issue(
     customer: Annotated[str, typer.Option("--customer", metavar="ID", help="Whose orders the token is good for.")],
     principal: Annotated[
-        str | None, typer.Option("--principal", metavar="NAME", help="On whose behalf; see the authorization set.")
+        str | None,
+        typer.Option(
+            "--principal",
+            metavar="NAME",
+            autocompletion=choices.principals,
+            help="On whose behalf; see the authorization set.",
+        ),
     ] = None,
     scope: Annotated[
         list[str] | None,
-        typer.Option("--scope", metavar="SCOPE", help="Only these, such as orders:read; default: every read held."),
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            autocompletion=choices.reading_scopes,
+            help="Only these, such as orders:read; default: every read held.",
+        ),
     ] = None,
     resource: Annotated[str | None, typer.Option("--resource", metavar="ORDER", help="Only this order.")] = None,
     allow_write: Annotated[
-        str | None, typer.Option("--allow-write", metavar="TOOL", help="Only this write; needs --resource.")
+        str | None,
+        typer.Option(
+            "--allow-write",
+            metavar="TOOL",
+            autocompletion=choices.writes,
+            help="Only this write; needs --resource.",
+        ),
     ] = None,
     minutes: Annotated[
         int, typer.Option("--minutes", min=1, max=MINUTES_MAX, help="How long it is good.")

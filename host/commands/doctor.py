@@ -54,8 +54,8 @@ def _show(view: Checks) -> None:
     to = console()
     for one in view.checks:
         to.print(Text("ok    ", style="green") if one.well else Text("FAIL  ", style="red"), end="")
-        mend = "" if one.well else f"; {one.mend}"
-        to.print(plain(f"{one.check}: {one.detail}{mend}"), soft_wrap=True)
+        said = one.detail if one.well else f"{one.detail.rstrip('.')}; {one.mend}"
+        to.print(plain(f"{one.check}: {said}"), soft_wrap=True)
 
 
 async def _findings() -> AsyncIterator[Check]:

@@ -12,13 +12,12 @@ from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id, recorded, rows_of
 from host.commands.output import console, write_json
 from host.commands.workplace import reading
-from host.domain.workflow import states
 from host.explain import explain
 from host.record import handover_reason, status
 from host.settings import Settings
 from host.store import record as store
 from host.views import Ledger, LedgerEntry, ListedEffect, ListedWorkflow, WorkflowList
-from host.workflows.catalogue import BY_RELEASE, CURRENT
+from host.workflows.catalogue import BY_RELEASE, state_names
 from shared_contracts.base import dump
 
 
@@ -61,7 +60,7 @@ async def listed(settings: Settings, wanted: Selection, *, as_json: bool) -> Non
 
 
 def _check(wanted: Selection) -> None:
-    known = sorted({state for workflow in CURRENT.values() for state in states(workflow)})
+    known = state_names()
     if wanted.state is not None and wanted.state not in known:
         raise CommandError(
             Exit.BAD_INPUT, f"there is no state {wanted.state!r}", f"The states are: {', '.join(known)}."

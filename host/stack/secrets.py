@@ -50,6 +50,7 @@ def write_secrets(directory: Path, issuer: str | None) -> tuple[str, ...]:
 
 def rotate_secrets(directory: Path) -> str:
     """A new signing key in a directory that `write_secrets` made; gives its kid."""
+    _refuse_home(directory)
     files = _keys(directory)
     if not files.signing.exists():
         raise StackError(
@@ -90,4 +91,22 @@ def _private(directory: Path) -> None:
         directory.chmod(PRIVATE)  # whatever the umask was
     if not directory.is_dir():
         raise StackError(StackProblem.HOME_NOT_WRITABLE, f"{directory} is no directory.", "Name a new one.")
-    refuse_shared(directory)
+    _refuse_home(directory)
+    try:
+        refuse_shared(directory)
+    except StackError as error:
+        if any((directory / name).exists() for name in NAMES):
+            raise
+        mend = f"Name a new directory, such as '{directory.absolute() / 'secrets'}'; this one may have to be open."
+        raise StackError(error.problem, error.what, mend) from error
+
+
+def _refuse_home(directory: Path) -> None:
+    """A home's own mode lets the database's user pass: to close it, or to put more into it, would break it."""
+    if existing_home(directory) is not None:
+        raise StackError(
+            StackProblem.SECRET_MALFORMED,
+            f"{directory} is the home of a stack, which has its own secrets already.",
+            f"Name a directory beside it, such as '{directory.absolute()}-secrets'; "
+            f"a new signing key for the home is made by: kessai secrets '{directory / 'keys'}' --rotate",
+        )

@@ -46,6 +46,7 @@ class StackStatus:
     mode: Mode
     why: str
     parts: tuple[PartStatus, ...]
+    well: bool = True  # False where something that should run does not
 
 
 async def status(root: Path) -> StackStatus:
@@ -59,7 +60,13 @@ async def status(root: Path) -> StackStatus:
     found = [_postgres(home), *[await _program(home, name) for name in (TOOL_SERVER, WORKER)]]
     if recorded_mode(home) is Mode.DOWN:  # what had died before it was all stopped is no news any more
         found = [replace(part, state=PartState.STOPPED) if part.state is PartState.DIED else part for part in found]
-    return StackStatus(home.root, mode, why, tuple(found))
+    return StackStatus(home.root, mode, why, tuple(found), well=_well(recorded_mode(home), found))
+
+
+def _well(recorded: Mode, parts: list[PartStatus]) -> bool:
+    """What is up has all its parts running; what anybody else has begun has none that died or cannot work."""
+    fine = {PartState.RUNNING} if recorded is Mode.UP else {PartState.RUNNING, PartState.STOPPED}
+    return all(part.state in fine for part in parts)
 
 
 def _mode(home: Home) -> tuple[Mode, str]:

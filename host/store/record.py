@@ -137,9 +137,8 @@ async def timeline(connection: AsyncConnection[Any], workflow_id: UUID, after: i
 
 
 async def page(connection: AsyncConnection[Any], state: str | None, before: UUID, most: int) -> list[Summary]:
-    """List workflows, newest first."""
-    query = _SQL["page"] if state is None else _SQL["page_of_state"]
-    return await _rows(connection, query, {"state": state, "before": before, "most": most})
+    """List workflows, newest first; of one state where one is named."""
+    return await _rows(connection, _SQL["page"], {"state": state, "before": before, "most": most})
 
 
 async def exceptions(connection: AsyncConnection[Any], most: int) -> list[Summary]:

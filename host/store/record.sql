@@ -74,15 +74,7 @@ SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wak
        lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects,
        NULL AS alerts
   FROM workflow
- WHERE workflow_id < %(before)s
- ORDER BY workflow_id DESC LIMIT %(most)s
-
--- name: page_of_state
-SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wake_reason, created_at, updated_at,
-       lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects,
-       NULL AS alerts
-  FROM workflow
- WHERE state = %(state)s AND workflow_id < %(before)s
+ WHERE workflow_id < %(before)s AND (%(state)s::text IS NULL OR state = %(state)s)
  ORDER BY workflow_id DESC LIMIT %(most)s
 
 -- name: exceptions

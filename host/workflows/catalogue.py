@@ -5,9 +5,14 @@ An old release stays until no workflow of it is open: a workflow goes on under t
 
 from __future__ import annotations
 
-from host.domain.workflow import Workflow
+from host.domain.workflow import Workflow, states
 from host.workflows.returns import RETURNS
 
 WORKFLOWS: tuple[Workflow, ...] = (RETURNS,)
 CURRENT: dict[str, Workflow] = {workflow.kind: workflow for workflow in WORKFLOWS}
 BY_RELEASE: dict[tuple[str, str], Workflow] = {(workflow.kind, workflow.release): workflow for workflow in WORKFLOWS}
+
+
+def state_names() -> tuple[str, ...]:
+    """Name every state of the kinds that there are, each once."""
+    return tuple(sorted({state for workflow in CURRENT.values() for state in states(workflow)}))

@@ -204,6 +204,30 @@ def test_doctor_tells_what_the_tool_server_says_of_itself_such_as_a_role_that_ma
     assert "RUNBOOK" in told["tool server's readiness"]["mend"]
 
 
+COMPLETED = [
+    (("list", "--state", "WAITING_"), {"WAITING_APPROVAL"}),
+    (("tools", "get_ret"), {"get_return", "get_return_links"}),
+    (("run", "case.json", "--principal", "returns-desk@a"), {"returns-desk@acme-jp"}),
+    (("token", "issue", "--principal", "returns-reader@acme-"), {"returns-reader@acme-jp"}),
+    (("token", "issue", "--scope", ""), {"orders:read", "policies:read", "returns:read", "notices:read"}),
+    (("token", "issue", "--allow-write", "create_"), {"create_return"}),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), COMPLETED, ids=[" ".join(row[0][:-1]) for row in COMPLETED])
+def test_the_shell_completes_the_values_of_closed_choices(tmp_path: Path, words: tuple[str, ...], expected: set[str]):
+    cli = Cli(tmp_path / "home", {"_KESSAI_COMPLETE": "complete_bash", "COMP_CWORD": str(len(words))})
+    said = cli(COMP_WORDS=" ".join(["kessai", *words]))
+    assert set(said.out.split()) == expected
+
+
+def test_a_mistake_in_the_settings_completes_nothing_and_says_nothing(tmp_path: Path):
+    said = Cli(tmp_path / "home", {"_KESSAI_COMPLETE": "complete_bash", "COMP_CWORD": "3"})(
+        COMP_WORDS="kessai run --principal ", KESSAI_AUTHZ_FILE="/nowhere"
+    )
+    assert (said.out.strip(), said.err) == ("", "")
+
+
 def links(cli: Cli) -> dict[str, str]:
     return {
         "KESSAI_SERVER_URL": f"http://127.0.0.1:{cli.part('tool_server')['port']}/mcp",

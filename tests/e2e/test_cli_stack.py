@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,6 +56,63 @@ def test_a_stack_that_is_up_is_adopted_and_stays_until_it_is_taken_down(nowhere:
     assert nowhere("migrate").code == 0
     assert nowhere.status()["mode"] == "down"
     nowhere("empty", "--yes")
+
+
+LINKS = ("KESSAI_DSN", "KESSAI_SERVER_URL", "KESSAI_ISSUER", "KESSAI_SIGNING_KEY_FILE")
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_nothing_is_removed_while_another_place_is_named(nowhere: Cli, name: str):
+    nowhere.home.mkdir()
+    (nowhere.home / ".kessai-home").write_text('{"id": "x", "layout": 1}', encoding="utf-8")
+    (nowhere.home / "mail").mkdir()
+    for arguments in (("--yes",), ()):
+        said = nowhere("empty", *arguments, given="y\n", **{name: "db.example"})
+        assert (said.code, said.out) == (2, "")
+        assert name in said.err
+        assert str(nowhere.home) in said.err
+    assert (nowhere.home / "mail").is_dir()
+
+
+def test_the_commands_of_this_machine_say_so_where_the_others_work_elsewhere(nowhere: Cli):
+    elsewhere = dict.fromkeys(LINKS, "db.example")
+    for arguments in (("status",), ("down",)):
+        said = nowhere(*arguments, **elsewhere)
+        assert said.code == 0
+        assert f"about this machine's home {nowhere.home} alone. KESSAI_DSN, KESSAI_SERVER_URL" in said.err
+        assert "alone" not in nowhere(*arguments).err
+    assert nowhere("status", "--json", **elsewhere).json()["elsewhere"] == ", ".join(LINKS)
+    assert nowhere("status", "--json").json()["elsewhere"] is None
+    assert f"home: {nowhere.home}" in nowhere("status").out
+
+
+def test_status_ends_with_15_where_something_that_should_run_does_not(nowhere: Cli):
+    assert nowhere("status").code == 0
+    try:
+        assert nowhere("up").code == 0
+        assert nowhere("status").code == 0
+        worker = nowhere.part("worker")
+        os.kill(worker["pid"], signal.SIGKILL)
+        _until(lambda: nowhere.part("worker")["state"] == "died")
+        said = nowhere("status", "--json")
+        assert (said.code, said.json()["well"]) == (15, False)
+        assert "died" in nowhere("status").out
+        assert nowhere("up").code == 0
+        assert nowhere("status").code == 0
+        for part in nowhere.status()["parts"]:  # as a reboot does
+            os.kill(part["pid"], signal.SIGKILL)
+        _until(lambda: nowhere.status()["mode"] == "down")
+        assert nowhere("status").code == 15
+    finally:
+        nowhere("down")
+        assert nowhere("status").code == 0
+        nowhere("empty", "--yes")
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
 
 
 def test_nothing_is_removed_without_a_yes(nowhere: Cli):

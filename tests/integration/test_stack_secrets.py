@@ -25,6 +25,30 @@ def content(directory: Path) -> dict[str, str]:
     return {name: (directory / name).read_text() for name in NAMES}
 
 
+def test_a_home_is_not_filled_with_secrets_nor_is_it_to_be_closed_to_the_databases_own_user(tmp_path: Path) -> None:
+    home = open_home(tmp_path / "home")
+    home.root.chmod(0o711)
+    before = sorted(home.root.rglob("*"))
+    for attempt in (lambda: write_secrets(home.root, None), lambda: rotate_secrets(home.root)):
+        with pytest.raises(StackError) as caught:
+            attempt()
+        assert "is the home of a stack" in caught.value.what
+        assert "chmod" not in caught.value.mend
+        assert f"kessai secrets '{home.keys}' --rotate" in caught.value.mend
+    assert sorted(home.root.rglob("*")) == before
+    ensure_keys(home)
+    rotate_secrets(home.keys)
+
+
+def test_an_open_directory_of_something_else_is_not_to_be_closed_but_another_named(tmp_path: Path) -> None:
+    (tmp_path / "letters.txt").write_text("dear diary")
+    tmp_path.chmod(0o755)
+    with pytest.raises(StackError) as caught:
+        write_secrets(tmp_path, None)
+    assert "chmod" not in caught.value.mend
+    assert len(write_secrets(tmp_path / "secrets", None)) == len(NAMES)
+
+
 def test_everything_in_it_can_be_read_by_its_owner_alone(secrets: Path) -> None:
     assert stat.S_IMODE(secrets.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in secrets.iterdir()} == {0o600}

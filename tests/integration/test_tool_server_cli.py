@@ -255,11 +255,21 @@ def test_serving_without_settings_ends_with_15_and_names_them_all(run: Run) -> N
     assert all(f"KESSAI_TOOLS_{name}" in run.err for name in ("RESOURCE", "ISSUERS_FILE", "ORDERS_DSN", "NOTICES_DSN"))
 
 
-def test_the_shell_completes_the_names_of_tools() -> None:
-    environment = {**os.environ, "_KESSAI_TOOLS_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
+def completed(*words: str, **settings: str) -> set[str]:
+    environment = {**os.environ, "_KESSAI_TOOLS_COMPLETE": "complete_bash", "COMP_CWORD": str(len(words)), **settings}
     program = "import sys; sys.argv[0] = 'kessai-tools'; from tool_server.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", program], env=environment | {"COMP_WORDS": "kessai-tools disable send_"},
+        [sys.executable, "-c", program], env=environment | {"COMP_WORDS": " ".join(["kessai-tools", *words])},
         capture_output=True, text=True, timeout=60, check=False, cwd=Path(__file__).parents[2],
     )  # fmt: skip
-    assert set(done.stdout.split()) == {"send_return_notice", "send_correction_notice"}
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+def test_the_shell_completes_the_names_of_tools_and_of_published_keys(tmp_path: Path) -> None:
+    assert completed("disable", "send_") == {"send_return_notice", "send_correction_notice"}
+    file = Issuer.at(tmp_path, kid="k-1").issuers_file
+    known = {"KESSAI_TOOLS_MIGRATE_DSN": "host=db.example", "KESSAI_TOOLS_ISSUERS_FILE": str(file)}
+    assert completed("revoke", "--kid", "k", **known) == {"k-1"}
+    assert completed("revoke", "--kid", "k", **{**known, "KESSAI_TOOLS_ISSUERS_FILE": "/nowhere"}) == set()
+    assert completed("revoke", "--kid", "k") == set()

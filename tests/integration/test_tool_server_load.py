@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
+import psycopg
 import pytest
 
 from tests.support.tool_orders import line, order, policy, recipient, seed
 from tests.support.tool_prepared import made_return
-from tests.support.tool_shop import Shop, open_shop, tool_database
+from tests.support.tool_shop import Shop, open_shop, tool_database, until
 from tool_server.demo.generate import SHOP
 from tool_server.load import Loaded, SeedError, load, read_seed
 from tool_server.seed_amounts import shares
@@ -110,22 +111,147 @@ AGAINST: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"version": 2, "lines": [line("L1", quantity=2, delivered_quantity=0, delivered_at=None)]},
         {},
-        "contradicts what is loaded already",
+        "order acme/A-1, line L1, delivered_quantity: 1 were returned and only 0 would be delivered; raise it",
+    ),
+    (
+        {"version": 2, "lines": [line("L1", price=1_000, quantity=2)]},
+        {},
+        "order acme/A-1, line L1: 3000 were paid back and only 2000 would be paid for the line",
+    ),
+    (
+        {"version": 2, "captured": 2_000},
+        {},
+        "order acme/A-1, captured: 2500 were paid back, which with refunded_outside is above 2000",
+    ),
+    (
+        {"version": 2, "captured": 6_000, "refunded_outside": 4_000},
+        {},
+        "order acme/A-1, captured: 2500 were paid back, which with refunded_outside is above 6000",
+    ),
+    (
+        {},
+        {"policies": [policy(), policy("p-new")]},
+        "policies[1].effective_from: p-new begins at the instant at which policy-v12, which is loaded already, begins",
+    ),
+    (
+        {"captured": 6_000},
+        {"orders": [order("B-2", returns=[earlier("R-here")])]},
+        "order acme/B-2, return R-here: is the number of a return that is loaded already",
     ),
 ]
+NAMES = (
+    "SELECT conname FROM pg_constraint JOIN pg_namespace AS n ON n.oid = connamespace"
+    " WHERE n.nspname IN ('orders', 'policies', 'returns', 'notices')"
+)
+
+
+def told_of(shop: Shop, error: SeedError) -> str:
+    """What a person reads; no name that only the database knows stands in it."""
+    said = str(error)
+    names = {name for (name,) in shop.rows(NAMES)}
+    assert len(names) > 40
+    assert [name for name in names if name in said] == []
+    return said
 
 
 @pytest.mark.parametrize(("changes", "data", "told"), AGAINST, ids=[row[2] for row in AGAINST])
 def test_a_file_against_what_is_there_is_refused_whole(
     tmp_path: Path, changes: dict[str, Any], data: dict[str, Any], told: str
 ) -> None:
-    shop = open_shop(tmp_path, order("A-1", line("L1", quantity=2)))
+    shop = open_shop(tmp_path, order("A-1", line("L1", quantity=2)), order("C-1", returns=[earlier("R-here")]))
     shop.run(made_return)
     before = everything(shop)
     changed = order("A-1", **({"lines": [line("L1", quantity=2)]} | changes))
-    with pytest.raises(SeedError, match=told):
-        asyncio.run(load(shop.database.owner, seed(order("B-1"), changed, **data)))
+    policies = {name: value for name, value in data.items() if name == "policies"}
+    with pytest.raises(SeedError) as caught:
+        asyncio.run(load(shop.database.owner, seed(order("B-1"), changed, *data.get("orders", ()), **policies)))
+    assert told in told_of(shop, caught.value)
     assert everything(shop) == before
+
+
+def test_everything_that_is_wrong_with_orders_is_told_at_once(tmp_path: Path) -> None:
+    shop = open_shop(tmp_path, order("A-1"), order("A-2"))
+    with pytest.raises(SeedError) as caught:
+        shop.load(seed(order("A-1", note="changed"), order("A-2", version=2, customer_id="C-9")))
+    assert len(caught.value.problems) == 2
+
+
+def test_the_shipping_that_was_paid_back_is_not_taken_away_again(tmp_path: Path) -> None:
+    whole = earlier(reason="defective")
+    shop = open_shop(tmp_path, order("A-1", shipping_fee=700, returns=[whole]))
+    with pytest.raises(SeedError) as caught:
+        shop.load(seed(order("A-1", version=2, captured=3_700, discount=0, shipping_fee=0, lines=[line(price=3_700)])))
+    told = "order acme/A-1, shipping_fee: 700 of it were paid back; it cannot become 0"
+    assert told in told_of(shop, caught.value)
+
+
+VERSION: LiteralString = "INSERT INTO policies.versions (version, effective_from, owner, zone, content_sha256) VALUES "
+RETURN: LiteralString = """
+    INSERT INTO returns.order_counters (tenant_id, order_id, captured, refunded_outside, shipping_fee)
+    VALUES ('acme', 'Z-1', 0, 0, 0);
+    INSERT INTO returns.returns (tenant_id, return_id, order_id, customer_id, status, reason, currency, refund,
+                                 shipping_refund, return_fee, rule_version, order_version, requested_at)
+    VALUES ('acme', 'R-old', 'Z-1', 'C-1', 'rejected', 'other', 'JPY', 0, 0, 0, 'v', 1, now())"""
+RACES: list[tuple[LiteralString, str]] = [
+    (
+        VERSION + "('p-other', '2026-02-01T00:00:00+09:00', 'o', 'UTC', 'x')",
+        "a row of policies.versions (2026-01-31 15:00:00+00): begins at the instant at which another version begins",
+    ),
+    (
+        VERSION + "('p-new', '2026-03-01T00:00:00+09:00', 'o', 'UTC', 'x')",
+        "a row of policies.versions (p-new): was loaded a moment ago by somebody else; load the file again",
+    ),
+    (RETURN, "a row of returns.returns (acme/R-old): is the number of a return that is loaded already"),
+]
+
+
+@pytest.mark.parametrize(("meanwhile", "told"), RACES)
+def test_what_another_load_does_at_the_same_time_is_told_in_words_too(
+    tmp_path: Path, meanwhile: LiteralString, told: str
+) -> None:
+    shop = open_shop(tmp_path, order("A-1"))
+    new = policy("p-new", effective_from="2026-02-01T00:00:00+09:00")
+    file = seed(order("B-1", returns=[earlier()]), policies=[policy(), new])
+
+    async def scene() -> None:
+        async with await psycopg.AsyncConnection.connect(shop.database.admin) as other:
+            await other.execute(meanwhile)
+            loading = asyncio.create_task(load(shop.database.owner, file))
+            waits = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted"
+            await until(lambda: loading.done() or bool(shop.one(waits)))
+            await other.commit()
+            await loading
+
+    with pytest.raises(SeedError) as caught:
+        asyncio.run(scene())
+    assert told in told_of(shop, caught.value)
+
+
+def test_a_unit_that_was_returned_and_cancelled_twice_can_have_been_returned_again(tmp_path: Path) -> None:
+    returns = [
+        earlier("R-1", status="cancelled"),
+        earlier("R-2", status="cancelled", created_at="2026-07-23T09:00:00+09:00"),
+        earlier("R-3", created_at="2026-07-24T09:00:00+09:00"),
+    ]
+    shop = open_shop(tmp_path, order("A-1", returns=returns), order("A-2", returns=[earlier("R-4")]))
+    assert shop.rows("SELECT returned, refunded FROM returns.line_counters ORDER BY order_id") == [(1, 3_000)] * 2
+    assert dict(shop.rows("SELECT return_id, status FROM returns.records")) == {
+        "R-1": "cancelled", "R-2": "cancelled", "R-3": "created", "R-4": "created",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u0085", "\u00ad", "\u200b"])
+def test_a_name_that_the_database_would_not_take_is_told_without_what_it_is(tmp_path: Path, sign: str) -> None:
+    shop = open_shop(tmp_path)
+    file = tmp_path / "seed.json"
+    people = [recipient(name=f"見本{sign}花子")]
+    file.write_text(json.dumps({"snapshot": "s", "policies": [policy()], "orders": [], "recipients": people}))
+    try:
+        shop.load(read_seed(file))
+    except SeedError as error:
+        said = told_of(shop, error)
+        assert "花子" not in said
+        assert "remove it" in said or "recipients[0].name" in said
 
 
 def test_an_older_version_is_refused(tmp_path: Path) -> None:

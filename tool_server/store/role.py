@@ -35,10 +35,10 @@ async def check_role(connection: AsyncConnection[Any], family: str) -> None:
     row = await (await connection.execute(ROLE["judge"], {"role": role_of(family)})).fetchone()
     assert row is not None, "whoever is connected has a row"  # noqa: S101 — a bug, no input can cause it
     name, fits, is_owner, mighty, others = row
-    if mighty:
-        raise WrongRoleError(family, f"{name}, a superuser or one who makes roles, databases or replicas")
     if is_owner:
         raise WrongRoleError(family, f"{name}, the owner of what the tools work with")
+    if mighty:
+        raise WrongRoleError(family, f"{name}, a superuser or one who makes roles, databases or replicas")
     if not fits:
         raise WrongRoleError(family, f"{name}, which is not the family's")
     if others:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -16,8 +17,16 @@ Rows = Sequence[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
+class KnownPolicy:
+    """A version of the rules as the database has it."""
+
+    content_sha256: str
+    effective_from: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class KnownOrder:
-    """An order as the database has it."""
+    """An order as the database has it; `counted` is what was returned and paid back of each line."""
 
     tenant_id: str
     order_id: str
@@ -27,6 +36,9 @@ class KnownOrder:
     content_sha256: str
     line_ids: list[str]
     return_ids: list[str]
+    refunded: int
+    shipping_refunded: int
+    counted: dict[str, tuple[int, int]]
 
 
 async def put(connection: AsyncConnection, name: str, rows: Rows, **more: str) -> int:
@@ -37,9 +49,18 @@ async def put(connection: AsyncConnection, name: str, rows: Rows, **more: str) -
     return cursor.rowcount
 
 
-async def known_policies(connection: AsyncConnection) -> dict[str, str]:
-    """Give each version's content digest."""
-    return dict(await (await connection.execute(SEED["known_policies"])).fetchall())
+async def known_policies(connection: AsyncConnection) -> dict[str, KnownPolicy]:
+    """Give each version's content digest, and when it begins."""
+    rows = await (await connection.execute(SEED["known_policies"])).fetchall()
+    return {version: KnownPolicy(*row) for version, *row in rows}
+
+
+async def taken_returns(connection: AsyncConnection, keys: Rows) -> dict[tuple[str, str], str]:
+    """Give those of the returns' tenants and numbers that are there, with their orders."""
+    if not keys:
+        return {}
+    rows = await connection.execute(SEED["taken_returns"], {"rows": orjson.dumps(keys).decode()})
+    return {(tenant, number): order for tenant, number, order in await rows.fetchall()}
 
 
 async def rules_of_returns(connection: AsyncConnection) -> list[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 -- Loading, as the owner: rows come as JSON arrays, so that a file of any size is a few statements.
 
 -- name: known_policies
-SELECT version, content_sha256 FROM policies.versions
+SELECT version, content_sha256, effective_from FROM policies.versions
 
 -- name: insert_versions
 INSERT INTO policies.versions (version, owner, effective_from, effective_until, zone, content_sha256)
@@ -36,10 +36,18 @@ SELECT o.tenant_id, o.order_id, o.customer_id, o.version, o.currency, o.content_
        (SELECT array_agg(l.line_id ORDER BY l.line_no) FROM orders.lines AS l
         WHERE l.tenant_id = o.tenant_id AND l.order_id = o.order_id),
        (SELECT coalesce(array_agg(k.return_id), '{}') FROM returns.returns AS k
-        WHERE k.tenant_id = o.tenant_id AND k.order_id = o.order_id)
-FROM orders.orders AS o
+        WHERE k.tenant_id = o.tenant_id AND k.order_id = o.order_id),
+       n.refunded, n.shipping_refunded,
+       (SELECT jsonb_object_agg(c.line_id, jsonb_build_array(c.returned, c.refunded)) FROM returns.line_counters AS c
+        WHERE c.tenant_id = o.tenant_id AND c.order_id = o.order_id)
+FROM orders.orders AS o JOIN returns.order_counters AS n USING (tenant_id, order_id)
 WHERE (o.tenant_id, o.order_id) IN (
     SELECT r.tenant_id, r.order_id FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (tenant_id text, order_id text))
+
+-- name: taken_returns
+SELECT k.tenant_id, k.return_id, k.order_id FROM returns.returns AS k
+WHERE (k.tenant_id, k.return_id) IN (
+    SELECT r.tenant_id, r.return_id FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (tenant_id text, return_id text))
 
 -- name: put_orders
 INSERT INTO orders.orders (tenant_id, order_id, customer_id, version, status, ordered_at, currency, shipping_fee,

@@ -1,0 +1,43 @@
+"""What a shell completes: the values of closed choices, looked up when it asks; none where they cannot be read."""
+
+from __future__ import annotations
+
+
+def states() -> list[str]:
+    """Give every state of the kinds that there are."""
+    from host.workflows.catalogue import state_names
+
+    return list(state_names())
+
+
+def tools() -> list[str]:
+    """Give the tools' names."""
+    from shared_contracts.tools import TOOLS
+
+    return list(TOOLS)
+
+
+def writes() -> list[str]:
+    """Give the names of the tools that write."""
+    from shared_contracts.tools import TOOLS
+
+    return [name for name, tool in TOOLS.items() if tool.writes]
+
+
+def reading_scopes() -> list[str]:
+    """Give the scopes that a token may be given by name."""
+    from shared_contracts.contract import Scope
+
+    return [scope.value for scope in Scope if scope.value.endswith(":read")]
+
+
+def principals() -> list[str]:
+    """Give the names of the authorization set that the settings name."""
+    from host import settings
+    from host.domain.principals import AuthorizationSet
+
+    try:
+        file = settings.load().authz_file
+        return [one.name for one in AuthorizationSet.model_validate_json(file.read_bytes()).principals]
+    except (settings.SettingsError, OSError, ValueError):  # the command itself says what is wrong with them
+        return []
