@@ -217,7 +217,9 @@ def list_approvers(as_json: Json = False) -> None:
 
 
 # a key's id may begin with a dash
-@approver.command("revoke", epilog=_EXITS, context_settings={"ignore_unknown_options": True})
+@approver.command(
+    "revoke", epilog=_EXITS, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]}
+)
 def revoke_approver(
     name_or_kid: Annotated[str, typer.Argument(help="The person's name, or the id of the key, as the list writes it.")],
 ) -> None:

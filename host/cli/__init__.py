@@ -61,9 +61,11 @@ approver.command("add", help=flowing(approvers.add.__doc__))(approvers.add)
 approver.command("trust", help=flowing(approvers.trust.__doc__))(approvers.trust)
 approver.command("list", help=flowing(approvers.list_approvers.__doc__))(approvers.list_approvers)
 # a key's id may begin with a dash
-approver.command("revoke", help=flowing(approvers.revoke.__doc__), context_settings={"ignore_unknown_options": True})(
-    approvers.revoke
-)
+approver.command(
+    "revoke",
+    help=flowing(approvers.revoke.__doc__),
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+)(approvers.revoke)
 app.add_typer(approver, name="approver", rich_help_panel=CASES)
 
 

@@ -47,13 +47,14 @@ class Meeting:
         meeting = self
 
         class Meets(psycopg.AsyncCursor[Any]):
-            async def fetchone(self) -> Any:
-                row = await super().fetchone()
-                if isinstance(row, dict) and "workflow" in row and name not in meeting.waited:
-                    meeting.waited.add(name)
-                    meeting.versions.append(row["workflow"]["version"])
-                    await meeting.barrier.wait()
-                return row
+            async def fetchall(self) -> Any:
+                found = await super().fetchall()
+                for row in found:
+                    if isinstance(row, dict) and "workflow" in row and name not in meeting.waited:
+                        meeting.waited.add(name)
+                        meeting.versions.append(row["workflow"]["version"])
+                        await meeting.barrier.wait()
+                return found
 
         return Meets
 

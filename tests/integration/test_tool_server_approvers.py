@@ -94,8 +94,9 @@ def test_a_revoked_key_stays_revoked_and_its_person_needs_a_new_one(
     assert newer.kid in run.out
 
 
-def test_a_key_whose_id_begins_with_a_dash_is_revoked_like_any_other(shop: Shop, run: Run) -> None:
-    dashed = next(person for person in iter(lambda: Person.named("dash"), None) if person.kid.startswith("-"))
+@pytest.mark.parametrize("begins", ["-", "-h"])
+def test_a_key_whose_id_begins_with_a_dash_is_revoked_like_any_other(shop: Shop, run: Run, begins: str) -> None:
+    dashed = next(person for person in iter(lambda: Person.named("dash"), None) if person.kid.startswith(begins))
     asyncio.run(trusted(shop, dashed))
     assert run("approver", "revoke", dashed.kid) == 0
     assert shop.one("SELECT ended_how FROM returns.approvers") == "revoked"
@@ -223,6 +224,7 @@ COPY: LiteralString = """
         (TANAKA.kid, "other", "one_standing_row_per_key"),
         ("short", "other", "approvers_kid_check"),
     ],
+    ids=["a second key", "a second row", "no thumbprint"],
 )
 def test_the_tables_hold_one_key_per_person_for_their_owner_too(shop: Shop, kid: str, name: str, broken: str) -> None:
     asyncio.run(trusted(shop, TANAKA))
