@@ -16,7 +16,7 @@ from host.commands.follow import STOPS
 from host.commands.output import COLOURS, command, plain, say
 from host.settings import Settings
 from host.store.record import Standing
-from shared_contracts.record import Record
+from shared_contracts.record import Record, Status
 
 MAILS_LOOKED_AT = 200  # the newest; what was just sent is among them
 HEADER_BYTES = 16_384
@@ -36,6 +36,9 @@ def show(to: Console, record: Record, settings: Settings, maildir: Path | None) 
         mail = None if maildir is None else find_mail(maildir, result.message_id)
         if mail is not None:
             _line(to, "mail", str(mail))
+    if record.approvals and record.approvals[-1].decision is None and record.status is Status.WAITING:
+        decide = command(settings, "approve", str(record.workflow_id), "--as", "NAME")
+        _line(to, "decide", f"{decide}, until {record.approvals[-1].expires_at.astimezone():%Y-%m-%d %H:%M}")
     _line(to, "customer", record.customer_message.ja)
     _line(to, "", record.customer_message.en)
     _line(to, "record", command(settings, "show", str(record.workflow_id)))

@@ -37,6 +37,7 @@ def test_every_reading_command_writes_json_that_fits_its_schema(stack: Cli, ran:
         (("explain", ran["dangerous"], "--all"), "command.explain.json"),
         (("ledger",), "command.ledger.json"),
         (("token", "list"), "command.token_list.json"),
+        (("approver", "list"), "command.approver_list.json"),
         (("states",), "command.states.json"),
         (("tools",), "command.tools.json"),
         (("status",), "command.status.json"),
