@@ -22,7 +22,7 @@ AUTHORIZATION: dict[str, tuple[str, str]] = {
     "reads_stopped": ("Reading tools are stopped.", "Nothing: the case waits, and goes on when the stop is lifted."),
     "updates_stopped": ("Writing tools are stopped.", "Nothing: the case waits, and goes on when the stop is lifted."),
     "tool_unavailable": ("The tool server does not offer the tool, or offers another version of it.", "`kessai-tools tools list`; enable it, or deploy host and tool server of one release."),
-    "approval_required": ("A person has to approve this.", "The case waits for an approver; after 24 hours it expires."),
+    "approval_required": ("A person has to approve this.", "`kessai approve ID --as NAME`; after 24 hours it expires."),
     "write_allowed": ("No rule before it spoke against this write.", "-"),
     "read_allowed": ("No rule before it spoke against this read.", "-"),
     "no_rule": ("No rule matched, which denies.", "A defect of the rules: report it with the decision's stored facts."),
