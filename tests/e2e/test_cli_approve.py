@@ -204,6 +204,32 @@ def test_a_case_in_another_state_says_in_which(stack: Cli, desk: Cli):
     assert "COMPLETED" in said.err
 
 
+def test_with_a_tool_server_elsewhere_its_operator_gets_the_command_and_the_owner_alone_tells_the_host(
+    stack: Cli, desk: Cli, tmp_path: Path
+):
+    engines = {"KESSAI_DSN": stack.dsn("host", "host_rt"), "KESSAI_APPROVERS": str(tmp_path / "keys")}
+    theirs = desk.with_settings(**engines, KESSAI_AUTHZ_FILE=str(authorization_with(tmp_path, "kimura")))
+    added = theirs("approver", "add", "kimura")
+    assert added.code == 0
+    assert "the host does not trust it yet" in added.err
+    assert not trusted_at_tools(stack, "kimura")
+    assert theirs("approver", "revoke", "kimura").code == 2
+    owners = theirs.with_settings(KESSAI_MIGRATE_DSN=stack.dsn("host", "host_owner"))
+    file = str(tmp_path / "keys" / "kimura.json")
+    told = owners("approver", "trust", file)
+    assert (told.code, f"kessai-tools approver trust {file}" in told.err) == (0, True)
+    assert any(
+        one["name"] == "kimura" and one["kid"] for one in theirs("approver", "list", "--json").json()["approvers"]
+    )
+    assert not trusted_at_tools(stack, "kimura")
+    assert owners("approver", "revoke", "kimura").code == 0
+
+
+def trusted_at_tools(stack: Cli, name: str) -> bool:
+    with stack.owner("tools") as tools:
+        return tools.execute("SELECT FROM returns.approvers WHERE approver = %s", (name,)).fetchone() is not None
+
+
 def test_without_the_hosts_database_it_is_not_ready(desk: Cli, tmp_path: Path):
     remote = desk.with_settings(KESSAI_DSN="host=127.0.0.1 port=1 dbname=host user=host_rt")
     assert remote("approve", "A", "--as", "tanaka").code == 15
