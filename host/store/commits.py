@@ -1,13 +1,14 @@
 """Durable steps that come together are committed together: one statement, one commit, one trip to the disk.
 
-A step that comes alone goes at once. While a statement is under way, the steps that come gather for the next one.
-Whom a step travels with harms it not: what fails together is tried again alone, and where it was committed after all,
-its version says so.
+A step that comes alone goes at once. While a statement is under way, the steps that come gather for the next one; once
+ENOUGH have gathered they wait no longer, and two statements are under way. Whom a step travels with harms it not: what
+fails together is tried again alone, and where it was committed after all, its version says so.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 
 from host.domain.rows import Rows
 from host.store import ledger
@@ -15,6 +16,8 @@ from host.store.ledger import Committed
 from host.store.pool import Pool
 
 STEPS_MAX = 64
+ENOUGH = 99  # fewer gain more from company than from not waiting for it
+STATEMENTS_MAX = 2
 
 
 class Commits:
@@ -23,8 +26,8 @@ class Commits:
     def __init__(self, pool: Pool) -> None:
         """Write through `pool`."""
         self._pool = pool
-        self._turn = asyncio.Lock()
-        self._gathering: _Group | None = None
+        self._under_way = 0
+        self._gathering: deque[_Group] = deque()
 
     async def commit(self, rows: Rows) -> Committed:
         """Write one workflow's step; raises what `ledger.commit_steps` raises for it, and for no other."""
@@ -42,19 +45,32 @@ class Commits:
 
     def _join(self, name: str, rows: Rows) -> _Group:
         """Add a step to the group that gathers; two steps of one workflow never travel together."""
-        group = self._gathering
+        group = self._gathering[-1] if self._gathering else None
         if group is None or name in group.steps or len(group.steps) == STEPS_MAX:
-            group = self._gathering = _Group()
+            group = _Group()
             group.written = asyncio.create_task(self._write(group))
+            self._gathering.append(group)
         group.steps[name] = rows
+        self._let_go()
         return group
 
+    def _let_go(self) -> None:
+        """Send the groups that may leave now, oldest first."""
+        while self._gathering:
+            most = STATEMENTS_MAX if len(self._gathering[0].steps) >= ENOUGH else 1
+            if self._under_way >= most:
+                return
+            self._under_way += 1
+            self._gathering.popleft().leaves.set()
+
     async def _write(self, group: _Group) -> dict[str, Committed]:
-        async with self._turn:
-            if self._gathering is group:
-                self._gathering = None
+        await group.leaves.wait()
+        try:
             async with self._pool.connection() as connection:
                 return await ledger.commit_steps(connection, _together(list(group.steps.values())))
+        finally:
+            self._under_way -= 1
+            self._let_go()
 
 
 class _Group:
@@ -64,6 +80,7 @@ class _Group:
 
     def __init__(self) -> None:
         self.steps: dict[str, Rows] = {}
+        self.leaves = asyncio.Event()
 
 
 def _together(steps: list[Rows]) -> Rows:
