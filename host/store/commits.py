@@ -16,7 +16,7 @@ from host.store.ledger import Committed
 from host.store.pool import Pool
 
 STEPS_MAX = 64
-ENOUGH = 99  # fewer gain more from company than from not waiting for it
+ENOUGH = 8  # fewer gain more from company than from not waiting for it
 STATEMENTS_MAX = 2
 
 
