@@ -242,7 +242,11 @@ def test_the_owners_acts_run_in_the_migrations_container(machine: Machine) -> No
     tools = {tool["name"]: tool["enabled"] for tool in json.loads(act("tools", "list", "--json"))}
     assert [name for name, enabled in tools.items() if not enabled] == ["cancel_return"]
     act("enable", "cancel_return")
-    act("revoke", "--kid", "a-key-that-signed-nothing")
+    act("revoke", "--jti", "a-token-that-nobody-has")
+    unknown = machine.finish("migrate-tools", ["kessai-tools", "revoke", "--kid", "a-key-that-signed-nothing"])
+    (key,) = json.loads((machine.root / "secrets" / "jwks.json").read_text())["keys"]
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert f"known are {key['kid']}" in unknown.stderr
 
 
 def test_a_program_that_lacks_its_secret_is_not_started(machine: Machine) -> None:
