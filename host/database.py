@@ -73,7 +73,8 @@ async def _look(dsn: str, where: str) -> None:
 async def _check_schema(connection: AsyncConnection[Any]) -> None:
     try:
         rows = await (await connection.execute("SELECT name FROM schema_version")).fetchall()
-        open_releases = await ledger.open_releases(connection)
+        unknown = await ledger.releases(connection) - BY_RELEASE.keys()  # only they are worth a look at all workflows
+        missing = await ledger.open_releases(connection) & unknown if unknown else set()
     except psycopg.errors.UndefinedTable as error:
         raise NotReadyError("the host's database has no schema yet; run `kessai migrate`") from error
     except psycopg.errors.InsufficientPrivilege as error:
@@ -85,5 +86,5 @@ async def _check_schema(connection: AsyncConnection[Any]) -> None:
         raise NotReadyError(
             "the host's database has an older schema; run `kessai migrate` (this machine's: `kessai up`)"
         )
-    if missing := open_releases - BY_RELEASE.keys():
+    if missing:
         raise NotReadyError(f"open workflows of {sorted(missing)} need a release that this program does not carry")

@@ -34,9 +34,13 @@ def read_authorization(file: Path) -> AuthorizationSet:
         more = [f"… and {len(problems) - _SHOWN_MAX} more"] if len(problems) > _SHOWN_MAX else []
         lines = [f"the authorization set {file} cannot be used; host/data/authz-v7.json is one that can", *said, *more]
         raise NotReadyError("\n".join(lines)) from error
-    names = [principal.name for principal in known.principals]
-    if len(set(names)) != len(names):
-        raise NotReadyError(f"the authorization set {file} names a principal twice")
+    named = {
+        "a principal": [principal.name for principal in known.principals],
+        "an approver": [approver.name for approver in known.approvers],  # a key is bound to the name alone
+    }
+    for what, names in named.items():
+        if len(set(names)) != len(names):
+            raise NotReadyError(f"the authorization set {file} names {what} twice")
     return known
 
 

@@ -111,13 +111,14 @@ class Step:
             trace=replace(here.trace, seq=seq),
         )
 
-    def _audit(self, action: str, result: str, details: Mapping[str, Any]) -> None:
-        who = {"actor": self.state.task.principal, "resource": self.state.task.resource}
+    def _audit(self, action: str, result: str, details: Mapping[str, Any], actor: str | None = None) -> None:
+        task = self.state.task
+        who = {"actor": task.principal if actor is None else actor, "resource": task.resource}
         self._rows.add("audit", **who, action=action, result=result, details=dict(details))
 
-    def note(self, action: str, details: Mapping[str, Any]) -> None:
+    def note(self, action: str, by: str) -> None:
         """Record an act of a person beside the move that it makes."""
-        self._audit(action, self.state.task.state, details)
+        self._audit(action, self.state.task.state, {}, by)
 
     def alert(self, code: str, details: Mapping[str, Any]) -> None:
         """Record that somebody, or a planner, reached for what is not theirs."""

@@ -21,7 +21,7 @@ from host.engine.approval import request_of
 from host.engine.parts import Kind
 from host.engine.wake import Wake
 from host.store import approvals, ledger
-from host.store.errors import ApprovalOverError, StaleWorkflowError
+from host.store.errors import ApprovalOverError, ApproverKeyError, StaleWorkflowError
 from host.store.pool import Pool
 from shared_contracts.approval import (
     LIFETIME,
@@ -61,7 +61,7 @@ async def waiting(desk: Desk, workflow_id: UUID) -> tuple[State, Asked]:
     state = await load_case(desk, workflow_id)
     asked = state.evidence.asked
     if asked is None or state.task.state != desk.kinds[state.task.kind, state.task.release].workflow.approval_state:
-        raise ApprovalRefusedError(_not_waiting(state))
+        raise ApprovalRefusedError(not_waiting(state))
     return state, asked
 
 
@@ -94,10 +94,15 @@ async def take_decision(desk: Desk, text: str, looked_seconds: float) -> Approva
     step.record_decision(event, key_id(text), text, looked_seconds)
     try:
         async with desk.pool.connection() as connection, connection.transaction():
-            await ledger.commit_steps(connection, step.rows("approvals", 1.0, APPROVED))
-            await desk.wake(connection, workflow_id)
+            if step.state.ended():
+                await ledger.commit_steps(connection, step.rows("approvals", 1.0, Wait("ended", None)))
+            else:
+                await ledger.commit_steps(connection, step.rows("approvals", 1.0, APPROVED))
+                await desk.wake(connection, workflow_id)
     except StaleWorkflowError as error:
-        raise ApprovalRefusedError(_not_waiting(await load_case(desk, workflow_id))) from error
+        raise ApprovalRefusedError(not_waiting(await load_case(desk, workflow_id))) from error
+    except ApproverKeyError as error:  # revoked since it was looked for
+        raise ApprovalRefusedError(_VOID[Void.UNKNOWN_KEY]) from error
     except ApprovalOverError as error:
         raise ApprovalRefusedError(_VOID[Void.EXPIRED]) from error
     return event
@@ -123,7 +128,7 @@ def _decided(desk: Desk, state: State, asked: Asked, event: ApprovalEvent) -> St
     return step
 
 
-def _not_waiting(state: State) -> str:
+def not_waiting(state: State) -> str:
     """Say what the case is doing instead, and who was first."""
     asked = state.evidence.asked
     decided = "" if asked is None or asked.decided is None else f"; {asked.decided[0]} decided: {asked.decided[1]}"

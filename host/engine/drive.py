@@ -178,6 +178,9 @@ class _Driver:
             case Control.TOOL_PROPOSED if step.state.task.state == workflow.retry_state:
                 step.business("due", WAITED, "due", Actor.TIMER)
             case Control.TOOL_PROPOSED if step.state.task.state == workflow.approval_state:
+                asked = step.state.evidence.asked
+                if asked is not None and asked.read_at < asked.expires_at:
+                    return Wait("approval", (asked.expires_at - asked.read_at).total_seconds())
                 expire(step)
             case _:
                 pass

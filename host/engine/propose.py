@@ -168,8 +168,9 @@ def redispatch(parts: Parts, step: Step) -> Wait | None:
     number, decision = authorise(parts, step, proposed)
     match decision.verdict:
         case Verdict.ALLOW:
-            asked = step.state.evidence.asked
-            return dispatch(step, tool, number, None if asked is None else asked.version)
+            asked = step.state.evidence.asked  # it may be of an earlier call: a notice needs no approval
+            of_this = asked is not None and asked.action.tool == tool.name
+            return dispatch(step, tool, number, asked.version if asked is not None and of_this else None)
         case Verdict.HALT:
             return halted(reads=decision.reason == "reads_stopped")
         case Verdict.REQUIRE_APPROVAL:

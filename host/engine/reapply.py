@@ -15,8 +15,9 @@ from host.domain.state import State
 from host.domain.step import Step
 from host.domain.wait import Wait
 from host.engine.accept import Origin, Pins, Taken, accept, read_case
-from host.engine.approve import Desk, load_case, waiting
+from host.engine.approve import ApprovalRefusedError, Desk, load_case, not_waiting, waiting
 from host.store import ledger
+from host.store.errors import StaleWorkflowError
 from shared_contracts.errors import Category
 
 WITHDRAWN = CallError("withdrawn", Category.AUTHORIZATION, "the requester took it back")
@@ -28,16 +29,19 @@ class NotPossibleError(Exception):
 
 
 async def withdraw(desk: Desk, workflow_id: UUID, by: str) -> None:
-    """End a case that waits for an approval, for its requester; raises ApprovalRefusedError, StaleWorkflowError."""
+    """End a case that waits for an approval, for its requester; raises ApprovalRefusedError."""
     state, _ = await waiting(desk, workflow_id)
     kind = desk.kinds[state.task.kind, state.task.release]
     step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=0)
     step.mark_call(Execution.FAILED, error=WITHDRAWN)
     step.go(REFUSED, "withdrawn")
     step.end("withdrawn", "withdrawn", Control.COMPLETED, actor=Actor.OPERATOR)
-    step.note("withdrawn", {"by": by})
-    async with desk.pool.connection() as connection:
-        await ledger.commit_steps(connection, step.rows("withdrawals", 1.0, Wait("ended", None)))
+    step.note("withdrawn", by)
+    try:
+        async with desk.pool.connection() as connection:
+            await ledger.commit_steps(connection, step.rows("withdrawals", 1.0, Wait("ended", None)))
+    except StaleWorkflowError as error:
+        raise ApprovalRefusedError(not_waiting(await load_case(desk, workflow_id))) from error
 
 
 async def reapply(desk: Desk, workflow_id: UUID, pins: Pins, as_of: datetime | None) -> Taken:
@@ -48,7 +52,7 @@ async def reapply(desk: Desk, workflow_id: UUID, pins: Pins, as_of: datetime | N
     if why is not None:
         raise NotPossibleError(why)
     principal = desk.authorization.by_name().get(task.principal)
-    if principal is None:
+    if principal is None or principal.tenant_id != task.tenant_id:
         raise NotPossibleError(f"{task.principal} may ask for nothing any more; submit the case for somebody who may")
     document = {**task.case, "kind": task.kind, "request_id": f"reapply.{workflow_id}", "requested_at": None}
     workflows = {kind.workflow.kind: kind.workflow for kind in desk.kinds.values()}

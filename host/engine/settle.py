@@ -172,12 +172,19 @@ def ask_again(step: Step, action: Action) -> Wait:
 def _changed(step: Step, error: CallError) -> Action | None:
     """Read what the tool server says the approved action would be today; it has executed nothing."""
     asked, now = step.state.evidence.asked, error.details.get("action")
-    if error.code != "approval_refused" or asked is None or not isinstance(now, Mapping):
+    again = step.workflow.transition(step.state.task.state, "approval_void", Actor.ENGINE)
+    if error.code != "approval_refused" or asked is None or again is None or not isinstance(now, Mapping):
         return None
     try:
-        return parse(Action, {**dump(asked.action), **now})
+        action = parse(Action, {**dump(asked.action), **now})
     except ValidationError:
         return None
+    moved = {name: getattr(asked.action, name) for name in _MAY_MOVE}
+    return action if action.model_copy(update=moved) == asked.action else None
+
+
+# What the shop may have changed since an approval was asked for; the call itself is the stored one.
+_MAY_MOVE = ("amount", "destination_ref", "order_version", "policy_version")
 
 
 def _refused_write(step: Step, error: CallError) -> None:

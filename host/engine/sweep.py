@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+import structlog
 from procrastinate import App
 from procrastinate.exceptions import ConnectorException
 
@@ -20,8 +21,9 @@ from host.engine.parts import Parts
 from host.engine.settle import expire
 from host.engine.wake import Wake
 from host.store import ledger
-from host.store.errors import StaleWorkflowError
+from host.store.errors import StaleWorkflowError, StoreError
 
+log = structlog.get_logger()
 BATCH = 100
 EXPIRED_AT_ONCE = 100
 
@@ -43,14 +45,28 @@ async def expire_unapproved(parts: Parts) -> int:
         if not await ledger.lock_sweep(connection):
             return 0
         rows = await ledger.load_all(connection, await ledger.unapproved(connection, EXPIRED_AT_ONCE))
-    states = [state for state in map(from_row, rows) if not state.control.leased]
-    done = await asyncio.gather(
-        *(parts.commits.commit(_expired(parts, state)) for state in states), return_exceptions=True
-    )
-    for failed in done:
-        if isinstance(failed, BaseException) and not isinstance(failed, StaleWorkflowError):
-            raise failed
-    return len(states)
+    waiting = [state for state in map(from_row, rows) if _waits(parts, state)]  # others moved between the two reads
+    await asyncio.gather(*(_end(parts, state) for state in waiting))
+    return len(rows)
+
+
+def _waits(parts: Parts, state: State) -> bool:
+    workflow = parts.kinds[state.task.kind, state.task.release].workflow
+    at_rest = not (state.ended() or state.control.leased or state.control.asleep)
+    return at_rest and state.task.state == workflow.approval_state
+
+
+async def _end(parts: Parts, state: State) -> None:
+    """End one case; what is wrong with it stays its own, and it waits longer for the next try."""
+    try:
+        await parts.commits.commit(_expired(parts, state))
+    except StaleWorkflowError:
+        return
+    except StoreError as error:
+        log.error("expiry_broke", workflow_id=str(state.task.workflow_id), error=type(error).__name__)  # noqa: TRY400 - its text may quote data
+        async with parts.pool.connection() as connection:
+            most = parts.kinds[state.task.kind, state.task.release].workflow.limits.recoveries
+            await ledger.count_broken_drive(connection, state.task.workflow_id, most)
 
 
 def _expired(parts: Parts, state: State) -> Rows:

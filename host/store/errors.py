@@ -72,7 +72,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS017": InvariantError,
     "KS018": StaleWorkflowError,
     "KS019": ApprovalOverError,
-    "KS020": InvariantError,
+    "KS020": ApproverKeyError,
     "KS021": InvariantError,
     "KS022": InvariantError,
     "KS023": ApproverKeyError,

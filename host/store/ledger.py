@@ -69,7 +69,8 @@ async def unapproved(connection: AsyncConnection[Any], most: int) -> list[UUID]:
 async def commit_steps(connection: AsyncConnection[Any], rows: Rows) -> dict[str, Committed]:
     """Write the steps of one or of several workflows, all or none; gives what each workflow became, by its id.
 
-    Raises StaleWorkflowError, StoppedError, OutOfTimeError, UnitsBusyError, UnsettledElsewhereError, InvariantError.
+    Raises StaleWorkflowError, StoppedError, OutOfTimeError, ApprovalOverError, UnitsBusyError,
+    UnsettledElsewhereError, InvariantError.
     """
     cursor = connection.cursor(row_factory=class_row(Committed))
     with refusals():
@@ -107,6 +108,12 @@ async def moves(connection: AsyncConnection[Any], kind: str, release: str) -> di
     """Read the ids of every legal move of a kind's release."""
     cursor = await connection.execute(_SQL["moves"], {"kind": kind, "release": release})
     return {Move(*row[1:]): row[0] async for row in cursor}
+
+
+async def releases(connection: AsyncConnection[Any]) -> set[tuple[str, str]]:
+    """List the releases that were ever installed here; they are few."""
+    cursor = await connection.execute(_SQL["releases"])
+    return {(kind, release) async for kind, release in cursor}
 
 
 async def open_releases(connection: AsyncConnection[Any]) -> set[tuple[str, str]]:

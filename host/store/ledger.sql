@@ -38,6 +38,9 @@ SELECT workflow_id, body_sha256, created FROM accept_case(%(case)s)
 SELECT move_id, control_from, control_to, business_from, business_to, event, actor
   FROM legal_transition WHERE kind = %(kind)s AND release = %(release)s
 
+-- name: releases
+SELECT DISTINCT kind, release FROM legal_transition
+
 -- name: open_releases
 SELECT DISTINCT kind, release FROM workflow
  WHERE control_state NOT IN ('completed', 'stopped') ORDER BY kind, release

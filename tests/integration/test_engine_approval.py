@@ -12,6 +12,8 @@ import pytest
 from host.engine.approve import ApprovalRefusedError, take_decision
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
+from host.engine.sweep import expire_unapproved
+from host.store import ledger
 from shared_contracts.approval import sign
 from tests.support.approvals import APPROVERS, KEYS, KIDS, decide, decision, desk, trust
 from tests.support.engine import advance_clock, asynchronous, engine, owners, rows, take
@@ -65,7 +67,9 @@ async def test_a_denial_ends_the_case_and_nothing_is_made():
         workflow_id = await waiting(parts)
         await decide(parts, workflow_id, decision="deny", reason="not this one")
         state = await drive(parts, workflow_id)
+        standing = await rows(parts, "SELECT wake_at, lease_owner FROM workflow")
     assert (state.task.state, state.task.reason) == ("REJECTED", "approval_denied")
+    assert standing == [(None, None)]  # what has ended is due for nothing
     assert tools.executed == []
 
 
@@ -287,3 +291,99 @@ async def test_a_decision_from_the_future_or_with_a_longer_life_changes_nothing(
         longer = {"expires_at": asked.expires_at + timedelta(hours=1)}
         assert "clock" in await unchanged(parts, decide(parts, workflow_id, **ahead))
         assert "time is up" in await unchanged(parts, decide(parts, workflow_id, **longer))
+
+
+@asynchronous
+async def test_a_notice_that_is_sent_again_after_the_approvals_time_needs_none():
+    tools = FakeTools(refund=HIGH, script={"send_return_notice": [rejected("rate_limited")]})
+    async with high_value(tools) as parts:
+        workflow_id = await waiting(parts)
+        await decide(parts, workflow_id)
+        assert (await drive(parts, workflow_id)).task.state == "RETRY_WAIT"
+        advance_clock(parts, 24 * 3600)
+        assert (await drive(parts, workflow_id)).task.state == "COMPLETED"
+    assert [name for name, _ in tools.executed] == ["create_return", "send_return_notice"]
+
+
+@pytest.mark.parametrize(
+    "lie", [{"arguments": {"order_id": "A-2"}}, {"resource": "A-2"}, {"tool": "cancel_return"}, {}, "no object"]
+)
+def test_a_tool_server_that_says_more_than_what_may_have_moved_is_not_believed(lie):
+    @asynchronous
+    async def run() -> None:
+        tools = FakeTools(
+            refund=HIGH, script={"create_return": [rejected("approval_refused", details={"action": lie})]}
+        )
+        async with high_value(tools) as parts:
+            workflow_id = await waiting(parts)
+            await decide(parts, workflow_id)
+            state = await drive(parts, workflow_id)
+            asked = (await load(parts, workflow_id)).evidence.asked
+        if lie == {}:  # nothing has moved, says the server, and refuses all the same: a person looks at it again
+            assert state.task.state == "WAITING_APPROVAL"
+        else:
+            assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "approval_refused")
+        assert asked.action.resource == "A-1"
+
+    run()
+
+
+@asynchronous
+async def test_a_waiting_case_that_is_looked_at_early_goes_on_waiting_and_is_never_ended_before_its_time():
+    async with high_value() as parts:
+        workflow_id = await waiting(parts)
+        await rows(parts, "SELECT count_broken_drive(%(id)s, 20)", id=workflow_id)
+        with owners(parts) as sql:
+            sql.execute("UPDATE workflow SET wake_at = clock_now() - interval '1 s'")  # a timer gone wrong
+        state = await drive(parts, workflow_id)
+        assert state.task.state == "WAITING_APPROVAL"
+        assert await expire_unapproved(parts) == 0
+        with owners(parts) as sql:
+            sql.execute("UPDATE workflow SET wake_at = clock_now() - interval '1 s'")
+        assert await expire_unapproved(parts) == 1
+        assert (await load(parts, workflow_id)).task.state == "WAITING_APPROVAL"
+
+
+@asynchronous
+async def test_a_case_that_moves_while_the_sweeper_reads_is_left_alone_and_stops_no_worker():
+    async with high_value() as parts:
+        ids = [await waiting(parts), await take(parts, request_id="other", order_id="A-2")]
+        await drive(parts, ids[1])
+        advance_clock(parts, 24 * 3600)
+        reading = ledger.load_all
+
+        async def late(connection: Any, workflow_ids: Any) -> Any:
+            ledger.load_all = reading
+            await drive(replace(parts, owner="another"), ids[0])
+            return await reading(connection, workflow_ids)
+
+        ledger.load_all = late
+        try:
+            assert await expire_unapproved(parts) == 2
+        finally:
+            ledger.load_all = reading
+        ended = await rows(parts, "SELECT state, count(*) FROM workflow GROUP BY state")
+        assert ended == [("EXPIRED", 2)]
+
+
+@asynchronous
+async def test_a_key_that_was_revoked_lets_nothing_more_be_sent_that_it_signed():
+    """Between the driver's read and its commit: the commit itself looks."""
+    async with high_value() as parts:
+        workflow_id = await waiting(parts)
+        await decide(parts, workflow_id)
+        reading = ledger.load
+
+        async def then_revoked(connection: Any, one: Any) -> Any:
+            row = await reading(connection, one)
+            with owners(parts) as sql:
+                sql.execute("UPDATE approver_key SET revoked_at = clock_now() WHERE revoked_at IS NULL")
+            return row
+
+        ledger.load = then_revoked
+        try:
+            state = await drive(parts, workflow_id)
+        finally:
+            ledger.load = reading
+    assert state.task.state == "EXPIRED"
+    assert parts.tools.executed == []

@@ -49,7 +49,7 @@ async def test_a_case_that_waits_is_taken_back_and_nothing_is_approved_afterward
         for act in (decide(parts, workflow_id), withdraw(desk(parts), workflow_id, "sato")):
             with pytest.raises(ApprovalRefusedError, match="REJECTED"):
                 await act
-        assert await rows(parts, "SELECT details ->> 'by' FROM audit WHERE action = 'withdrawn'") == [("sato",)]
+        assert await rows(parts, "SELECT actor FROM audit WHERE action = 'withdrawn'") == [("sato",)]
         assert (await reapply(desk(parts), workflow_id, PINS, None)).created
     assert tools.executed == []
 

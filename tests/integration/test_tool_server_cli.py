@@ -156,8 +156,9 @@ def test_help_is_given_by_its_short_name_too(run: Run) -> None:
     for command in ([], *COMMANDS):
         assert run(*command, "--help") == 0
         long = run.out
-        assert run(*command, "-h") == 0
-        assert run.out == long
+        if command != ["approver", "revoke"]:  # a key's id may begin so
+            assert run(*command, "-h") == 0
+            assert run.out == long
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from host.domain.control import ENDS, Control
 from host.engine.drive import drive
 from host.engine.parts import Parts
 from tests.support.engine import advance_clock, engage, take
@@ -39,10 +40,12 @@ def move_of(connection: Sql, event: str, source: str, control: str | None = None
 
 def advance(connection: Sql, state: str, control: str, *, by: int = 1) -> None:
     """Move the row, and all that has to go with it."""
+    ended = Control(control) in ENDS
     connection.execute(
         "UPDATE workflow SET seq = seq + %s, version = version + 1, state = %s, control_state = %s, "
-        "resume_state = NULL, review_since = CASE WHEN %s = 'NEEDS_REVIEW' THEN clock_now() END",
-        (by, state, control, state),
+        "resume_state = NULL, review_since = CASE WHEN %s = 'NEEDS_REVIEW' THEN clock_now() END, "
+        "wake_at = CASE WHEN NOT %s THEN wake_at END, wake_reason = CASE WHEN NOT %s THEN wake_reason END",
+        (by, state, control, state, ended, ended),
     )
 
 

@@ -1,5 +1,5 @@
 -- The ledger: what the host believes, what it tried, and what really happened, in one database.
--- Runtime roles read tables and call functions; they write nothing by hand (0003 grants).
+-- Runtime roles read tables and call functions; they write nothing by hand (0004 grants).
 
 CREATE FUNCTION clock_now() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT clock_timestamp()';
 COMMENT ON FUNCTION clock_now() IS 'The one clock for leases, expiry, due times and windows.';
@@ -84,6 +84,8 @@ CREATE TABLE workflow (
     UNIQUE (tenant_id, request_id),
     CHECK ((lease_owner IS NULL) = (lease_until IS NULL)),
     CHECK ((wake_at IS NULL) = (wake_reason IS NULL)),
+    -- what has ended is due for nothing
+    CHECK (wake_at IS NULL OR control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')),
     -- a retry must know where it goes back to
     CHECK (state <> 'RETRY_WAIT' OR resume_state IS NOT NULL),
     -- nobody is missing in the exception queue, or stays in it

@@ -35,11 +35,14 @@ BEGIN
          WHERE (m.event <> 'due' AND m.actor = 'timer' AND pm.event = 'transient' AND NOT EXISTS (
                    SELECT FROM legal_transition x WHERE x.kind = m.kind AND x.release = m.release
                       AND x.event = m.event AND x.actor = m.actor AND x.business_from = pm.business_from))
-            -- an approver's move is one that a recorded decision makes, about the very version that waited
+            -- an approver's move is one that a recorded decision makes, about what was asked for last
             OR (m.actor = 'approver' AND NOT EXISTS (
                    SELECT FROM approval d WHERE d.workflow_id = a.workflow_id
-                      AND d.version = (SELECT w.version - 1 FROM workflow w WHERE w.workflow_id = a.workflow_id)
+                      AND d.version = (SELECT max(r.version) FROM approval_request r WHERE r.workflow_id = a.workflow_id)
                       AND d.decision = CASE m.event WHEN 'approved' THEN 'approve' ELSE 'deny' END))
+            -- nobody's time is up before it is
+            OR (m.event = 'expired' AND EXISTS (
+                   SELECT FROM approval_request r WHERE r.workflow_id = a.workflow_id AND r.expires_at > clock_now()))
             -- no clock, approver or operator moves a row whose effect has no outcome
             OR (m.actor <> 'engine' AND EXISTS (
                    SELECT FROM effect e WHERE e.workflow_id = a.workflow_id AND e.outcome IS NULL));

@@ -205,6 +205,7 @@ BEGIN
         IF EXISTS (SELECT FROM jsonb_to_recordset(p -> 'effects_opened') AS s(workflow_id uuid, approved_version integer)
                     WHERE s.approved_version IS NOT NULL AND NOT EXISTS (
                           SELECT FROM approval a JOIN approval_request r USING (workflow_id, version)
+                            JOIN approver_key k ON k.kid = a.kid AND k.revoked_at IS NULL
                            WHERE a.workflow_id = s.workflow_id AND a.version = s.approved_version
                              AND a.decision = 'approve' AND r.expires_at > v_at)) THEN
             RAISE EXCEPTION 'the approval has run out' USING ERRCODE = 'KS006';
@@ -293,7 +294,8 @@ DECLARE
 BEGIN
     SELECT * INTO w FROM workflow
      WHERE workflow_id = p_id AND control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')
-       AND (lease_until IS NULL OR lease_until <= v_at) FOR UPDATE;
+       AND (lease_until IS NULL OR lease_until <= v_at)
+       AND (wake_at IS NULL OR wake_at <= v_at) FOR UPDATE;  -- who sleeps was not driven
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;

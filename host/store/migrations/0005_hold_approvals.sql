@@ -19,8 +19,12 @@ CREATE TABLE approval_request (
     action_digest hex_digest NOT NULL,
     requested_at  timestamptz NOT NULL,
     expires_at    timestamptz NOT NULL,
-    PRIMARY KEY (workflow_id, version)
+    PRIMARY KEY (workflow_id, version),
+    CHECK (expires_at > requested_at AND expires_at <= requested_at + interval '24 hours')
 );
+
+-- What nobody approved in time is found without a look at what a stop has let pile up.
+CREATE INDEX workflow_unapproved ON workflow (wake_at) WHERE wake_reason = 'approval';
 
 CREATE TABLE approval (
     event_id         text PRIMARY KEY,
