@@ -59,8 +59,8 @@ async def test_invariant_7_a_row_stands_where_its_history_ends():
         await planning(parts)
         with owners(parts) as sql:
             for change in (
-                "state = 'COMPLETED'", "control_state = 'completed', wake_at = NULL, wake_reason = NULL", "seq = seq + 1",
-                "seq = seq - 1",
+                "state = 'COMPLETED'", "control_state = 'completed', wake_at = NULL, wake_reason = NULL",
+                "seq = seq + 1", "seq = seq - 1",
                 "resume_state = 'ELIGIBLE'", "state = 'RETRY_WAIT', resume_state = 'ELIGIBLE'",
                 "state = 'APPROVED', control_state = 'tool_proposed'",
             ):  # fmt: skip
