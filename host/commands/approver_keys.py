@@ -72,7 +72,7 @@ def _write_new(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-    except BaseException:
+    except BaseException:  # whatever it is, it goes on from here; half a key does not stay
         path.unlink()
         raise
 

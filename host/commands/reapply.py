@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 
 from host.commands.approve import desk_of
+from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id
 from host.commands.output import command, console, write_json
 from host.commands.run import moment
@@ -13,11 +14,15 @@ from host.rights import pins
 from host.settings import Settings
 from host.views import Reapplied, Withdrawn
 from shared_contracts.base import dump
+from shared_contracts.digest import NotCanonicalError, storable_text
 
 
 async def take_back(settings: Settings, name: str, by: str | None, *, as_json: bool) -> None:
     """End a waiting case for its requester."""
-    who = getpass.getuser() if by is None else by
+    try:
+        who = storable_text(getpass.getuser() if by is None else by)
+    except NotCanonicalError as error:
+        raise CommandError(Exit.BAD_INPUT, "--as is no name", str(error)) from error
     async with desk_of(settings) as desk:
         workflow_id = await found_id(desk.pool, name)
         await withdraw(desk, workflow_id, who)

@@ -71,7 +71,10 @@ async def load_case(desk: Desk, workflow_id: UUID) -> State:
         row = await ledger.load(connection, workflow_id)
     if row is None:
         raise ApprovalRefusedError(_VOID[Void.OTHER_WORKFLOW])
-    return from_row(row)
+    state = from_row(row)
+    if (state.task.kind, state.task.release) not in desk.kinds:
+        raise ApprovalRefusedError(f"the case is of release {state.task.release}, which this program does not carry")
+    return state
 
 
 async def take_decision(desk: Desk, text: str, looked_seconds: float) -> ApprovalEvent:

@@ -31,7 +31,7 @@ def write_whole(path: Path, content: str, mode: int) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-    except BaseException:
+    except BaseException:  # whatever it is, it goes on from here; half a file does not stay
         beside.unlink(missing_ok=True)
         raise
 

@@ -195,7 +195,7 @@ async def _launch(cluster: Cluster, directory: Path, port: int) -> Server:
     process = spawn(argv, log=cluster.log, env=PLAIN_ENVIRONMENT, **drop)
     try:
         return await _serving(cluster, process, directory, port, started_here=True)
-    except BaseException:
+    except BaseException:  # an interruption too: it goes on from here, and no server is left behind
         await _end(process, cluster.data)
         raise
 

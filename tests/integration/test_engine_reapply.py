@@ -76,3 +76,15 @@ def test_a_case_that_has_not_ended_or_has_done_something_is_not_asked_for_again(
             assert await rows(parts, "SELECT count(*) FROM workflow") == [(1,)]
 
     run()
+
+
+@asynchronous
+async def test_a_case_whose_release_this_program_does_not_carry_is_told_so_and_left_alone():
+    async with engine(FakeTools(refund=HIGH), approvers=APPROVERS) as parts:
+        workflow_id = await take(parts)
+        await drive(parts, workflow_id)
+        older = replace(desk(parts), kinds={})
+        for act in (reapply(older, workflow_id, PINS, None), withdraw(older, workflow_id, "sato")):
+            with pytest.raises(ApprovalRefusedError, match="returns-1"):
+                await act
+        assert (await load(parts, workflow_id)).task.state == "WAITING_APPROVAL"
