@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from shared_contracts.approval import Approver, PublicKey, TrustedApprover, jwk_of, public_key
 from shared_contracts.base import dump
 from shared_contracts.digest import canonical_json
-from shared_contracts.strict_json import NotJsonError, strict_json
 from tool_server.errors import ToolServerError, TrustError
+from tool_server.json_file import read_json
 from tool_server.jwk import trusted_key
 from tool_server.store import trust as store
 from tool_server.store.trust import KnownApprover
@@ -43,7 +43,7 @@ class Change(StrEnum):
 
 def read_approver(path: Path) -> TrustedApprover:
     """Read and check a file that `trust` may take; raises ApproverError."""
-    value = _json(path)
+    value = read_json(path, _FILE_BYTES_MAX, ApproverError)
     key = value.get("key") if isinstance(value, dict) else None
     if isinstance(key, dict) and "d" in key:
         raise ApproverError(f"{path} holds the private half of a key; hand over the public half alone")
@@ -99,20 +99,6 @@ def told(known: KnownApprover) -> dict[str, Any]:
         "trusted_at": known.trusted_at.isoformat(timespec="seconds"), "revoked_by": known.ended_by,
         "revoked_at": None if known.ended_at is None else known.ended_at.isoformat(timespec="seconds"),
     }  # fmt: skip
-
-
-def _json(path: Path) -> Any:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise ApproverError(f"{path} cannot be read: {error.strerror}") from None
-    if len(data) > _FILE_BYTES_MAX:
-        raise ApproverError(f"{path} is larger than {_FILE_BYTES_MAX} bytes")
-    try:
-        return strict_json(data)
-    except NotJsonError as error:
-        raise ApproverError(f"{path}: {error}") from None
 
 
 def _check_key(path: Path, key: PublicKey) -> None:

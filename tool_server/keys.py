@@ -17,8 +17,8 @@ import structlog
 from pydantic import Field, TypeAdapter, ValidationError
 
 from shared_contracts.base import Contract, Line
-from shared_contracts.strict_json import NotJsonError, strict_json
 from tool_server.errors import TrustError
+from tool_server.json_file import read_json
 from tool_server.jwk import TrustedKey, trusted_key
 
 log = structlog.get_logger()
@@ -101,17 +101,7 @@ class Keyring:
 
     def _json(self, path: Path) -> Any:
         self._stamps[path] = _stamp(path)  # before reading: a change in between is seen at the next look
-        try:
-            with path.open("rb") as file:
-                data = file.read(_FILE_BYTES_MAX + 1)
-        except OSError as error:
-            raise TrustError(f"{path} cannot be read: {error.strerror}") from None
-        if len(data) > _FILE_BYTES_MAX:
-            raise TrustError(f"{path} is larger than {_FILE_BYTES_MAX} bytes")
-        try:
-            return strict_json(data)
-        except NotJsonError as error:
-            raise TrustError(f"{path}: {error}") from None
+        return read_json(path, _FILE_BYTES_MAX, TrustError)
 
 
 def _add(keys: dict[str, TrustedKey], key: TrustedKey) -> None:
