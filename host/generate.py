@@ -25,6 +25,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "tools": views.Catalogue,
     "status": views.StackView,
     "doctor": views.Checks,
+    "backup": views.BackupView,
 }
 
 

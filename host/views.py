@@ -260,6 +260,24 @@ class StackView(Contract):
     parts: tuple[PartView, ...]
 
 
+class DumpView(Contract):
+    """One database of a backup."""
+
+    file: str
+    bytes: int
+    sha256: str
+    schema_versions: tuple[str, ...]
+
+
+class BackupView(Contract):
+    """`kessai backup`: what was written, and where."""
+
+    directory: str
+    made_at: AwareDatetime
+    postgresql: str
+    dumps: tuple[DumpView, ...]
+
+
 class CheckView(Contract):
     """One check; `mend` is empty where all is well."""
 

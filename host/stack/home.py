@@ -1,7 +1,8 @@
 """Where everything of one machine's stack lies, and with which rights.
 
 Only directories that we made get a mode from us; a parent's mode, owner and content are left alone.
-Nothing is taken for a home that does not carry our marker.
+Nothing is taken for a home that does not carry our marker, and one whose marker says that it is unfinished
+is opened by nobody: what is in it may be half of something.
 
     postgres/   the cluster, unless its user cannot get here: see `place.py`
     passwords/  host/ tools/ owner/: one file per role, each side sees its own directory
@@ -17,7 +18,7 @@ import os
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from host.stack.errors import StackError, StackProblem
 from host.stack.files import read_json, refuse_shared, write_json
 
 MARKER = ".kessai-home"
+UNFINISHED = "unfinished"  # in the marker: what makes the home has not come to its end
 PRIVATE, PASSABLE = 0o700, 0o711
 # Everything that we ever make in a home, beside the marker.
 ENTRIES = ("postgres", "passwords", "passfiles", "keys", "mail", "run", "logs")
@@ -45,7 +47,7 @@ def default_root(xdg_data_home: str | None) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A prepared home: it exists, is ours and is writable. Made by `open_home` alone."""
+    """A prepared home: it exists, is ours and is writable. Made by `open_home` and `begin_home` alone."""
 
     root: Path
     id: str
@@ -88,11 +90,25 @@ class Home:
 
 def open_home(root: Path) -> Home:
     """Make or check the home; a `StackError` says what is wrong with it, and then nothing was changed."""
+    return _prepared(root, _found_or_new)
+
+
+def begin_home(root: Path) -> Home:
+    """Make one where there is none. Until `finish_home` nothing works in it, also where its maker was killed."""
+    return _prepared(root, _new)
+
+
+def finish_home(home: Home) -> None:
+    """Everything is in it: from here on it is a home as any other."""
+    write_json(home.root / MARKER, {"id": home.id, "layout": 1})
+
+
+def _prepared(root: Path, marked: Callable[[Path], str]) -> Home:
     root = Path(os.path.realpath(root))
     try:
         _make_root(root)
         with _alone(root):
-            home = Home(root, _mark(root))
+            home = Home(root, marked(root))
         _refuse_foreign_owner(root)
         for name in SECRET_DIRECTORIES:
             _make_directory(root / name, PRIVATE)
@@ -115,6 +131,33 @@ def existing_home(root: Path) -> Home | None:
     root = Path(os.path.realpath(root))
     found = _marked_id(root)
     return None if found is None else Home(root, found)
+
+
+def unfinished(root: Path) -> StackError | None:
+    """The error for a home that was begun and not finished; None for any other, and for none."""
+    marker = read_json(root / MARKER) if root.is_dir() else None
+    if marker is None or UNFINISHED not in marker:
+        return None
+    return StackError(
+        StackProblem.HOME_UNFINISHED,
+        f"A restore into {root} is under way, or did not come to its end: what is in it may be half of a system.",
+        "Where kessai restore runs no more: kessai empty, then kessai restore again. The backup is as it was.",
+    )
+
+
+def taken(root: Path) -> StackError | None:
+    """What keeps a restore from making a home here; nothing is changed."""
+    root = Path(os.path.realpath(root))
+    if existing_home(root) is None:
+        return obstacle(root)
+    half_made = unfinished(root)
+    if half_made is not None:
+        return half_made
+    return StackError(
+        StackProblem.HOME_TAKEN,
+        f"{root} is a home already, and a restore mixes with nothing.",
+        "Set KESSAI_HOME to another directory; or, if nothing in it is needed any more: kessai empty",
+    )
 
 
 def obstacle(root: Path) -> StackError | None:
@@ -166,16 +209,28 @@ def _alone(root: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _mark(root: Path) -> str:
+def _found_or_new(root: Path) -> str:
+    half_made = unfinished(root)
+    if half_made is not None:
+        raise half_made
     found = _marked_id(root)
+    return _mark(root, {}) if found is None else found
+
+
+def _new(root: Path) -> str:
+    found = taken(root)
     if found is not None:
-        return found
+        raise found
+    return _mark(root, {UNFINISHED: True})
+
+
+def _mark(root: Path, more: dict[str, bool]) -> str:
     for entry in root.iterdir():
         if not entry.name.startswith(f".{MARKER}."):  # a marker whose writer was killed
             raise foreign(root)
         entry.unlink()
     new = uuid.uuid4().hex
-    write_json(root / MARKER, {"id": new, "layout": 1})
+    write_json(root / MARKER, {"id": new, "layout": 1} | more)
     return new
 
 

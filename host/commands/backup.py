@@ -1,0 +1,68 @@
+"""`backup`, of this machine's own stack and of nothing else: another database has its own operator and tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from host.commands.exits import CommandError, Exit
+from host.commands.output import say, write_json
+from host.commands.workplace import choice
+from host.settings import Settings, elsewhere, home_root
+from host.stack import backup as making
+from host.stack.errors import StackError, StackProblem
+from host.stack.manifest import Backup, dump_file
+from host.stack.roles import Side
+from host.views import BackupView, DumpView
+from shared_contracts.base import dump
+
+ELSEWHERE = """Back them up with that server's own pg_dump, host first, then tools, and restore with its pg_restore.
+Before anything works on what was restored: kessai stop. RUNBOOK.md, “Back up and restore”, has the steps.
+If you mean this machine's home, unset them first."""
+TYPED = (StackProblem.BACKUP_PLACE_UNUSABLE, StackProblem.BACKUP_UNUSABLE, StackProblem.HOME_TAKEN)
+
+
+async def backup(settings: Settings, directory: Path, *, as_json: bool) -> None:
+    """Write one, and say what is in it."""
+    _refuse_elsewhere(settings, "backup")
+    try:
+        made = await making.back_up(home_root(settings), choice(settings), directory)
+    except StackError as error:
+        raise _told(error) from error
+    if as_json:
+        write_json(dump(_view(made)))
+        return
+    say(f"backed up to {made.directory}: {_sizes(made)}")
+    say("It has what customers said and ordered in it, and no key, no password and no mail of the home.")
+
+
+def _refuse_elsewhere(settings: Settings, command: str) -> None:
+    names = elsewhere(settings)
+    if names is None and settings.migrate_dsn is not None:
+        names = "KESSAI_MIGRATE_DSN"
+    if names is not None:
+        what = f"{command} is for this machine's own stack, and {names} name databases elsewhere"
+        raise CommandError(Exit.BAD_INPUT, what, ELSEWHERE)
+
+
+def _told(error: StackError) -> Exception:
+    """As bad input where what was typed is the mistake; everything else is as it is."""
+    return CommandError(Exit.BAD_INPUT, error.what, error.mend) if error.problem in TYPED else error
+
+
+def _view(found: Backup) -> BackupView:
+    manifest = found.manifest
+    return BackupView(
+        directory=str(found.directory), made_at=manifest.made_at, postgresql=manifest.postgresql,
+        dumps=tuple(
+            DumpView(
+                file=dump_file(found.directory, side).name, bytes=of.bytes, sha256=of.sha256,
+                schema_versions=of.schema_versions,
+            )
+            for side in Side
+            for of in (manifest.of(side),)
+        ),
+    )  # fmt: skip
+
+
+def _sizes(found: Backup) -> str:
+    return ", ".join(f"{side}.dump {found.manifest.of(side).bytes:,} bytes" for side in Side)
