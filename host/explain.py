@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from host.domain.draft import steps
 from host.domain.workflow import Workflow
 from host.views import Answer, Explanation
 from shared_contracts.record import Attempt, Call, EngineRead, Record, Status
@@ -99,6 +100,7 @@ def _met(run: Run) -> Answered:
         return "yes, every expected effect is verified", details
     if record.status is Status.COMPLETED:
         return f"yes: the answer is {record.state} ({record.reason}), which needs no effect", details
+    details += [f"left to a person: {step}" for step in steps(record.draft)]
     ended = record.status in {Status.NEEDS_HUMAN, Status.FAILED, Status.STOPPED}
     return f"no, it ended as {record.state}" if ended else f"not yet, it stands in {record.state}", details
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from host.domain.control import ENDS, Control
+from host.domain.draft import drafted
 from host.domain.reasons import handover_class
 from host.domain.state import State, from_row
 from host.domain.workflow import Language, Workflow
-from shared_contracts.base import parse
+from shared_contracts.base import dump, parse
 from shared_contracts.errors import ERRORS
 from shared_contracts.record import HandoverReason, Record, Status
 from shared_contracts.tools import TOOLS
@@ -44,6 +45,7 @@ def assemble(row: Row, workflow: Workflow) -> Record:
         "approvals": row["approvals"],
         "alerts": [_alert(entry) for entry in row["audit"] if entry["action"] == "alert"],
         "versions": dict(state.evidence.versions),
+        "draft": _draft(state, row, workflow),
         "result": _result(row, workflow, ids),
     }
     return parse(Record, document)
@@ -140,6 +142,11 @@ def _result(row: Row, workflow: Workflow, ids: Mapping[str, str]) -> dict[str, A
         "message_id": ids.get("message_id"),
         "evidence_refs": list(dict.fromkeys(references)),
     }
+
+
+def _draft(state: State, row: Row, workflow: Workflow) -> dict[str, Any] | None:
+    found = drafted(workflow, TOOLS, state, [move["business_to"] for move in row["checkpoints"]])
+    return None if found is None else dump(found)
 
 
 def _without(row: Row, name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from host.stack.errors import StackProblem
 
 # What the rule found, and what to do about it.
 AUTHORIZATION: dict[str, tuple[str, str]] = {
+    "draft_only": ("The kind is in read-and-draft mode: no update of it is offered to anybody, whoever proposes it.", "`kessai status` says why; the case's draft (`kessai show ID`) is what is left to do by hand. See “Read-and-draft mode” above."),
     "unknown_tool": ("The planner named a tool that does not exist, or whose contract is incomplete.", "Nothing: the planner is told, and counted."),
     "not_in_catalogue": ("The requester may not use this tool at all.", "Add the tool to the principal in the authorization set, as a new version."),
     "tool_not_in_state": ("The workflow's state does not offer this tool.", "Nothing: the planner is told, and counted."),
@@ -49,6 +50,7 @@ HANDOVER: dict[str, tuple[str, str]] = {
     "denied": ("A rule denied the call.", "Read the decision that `kessai show` prints last."),
     "no_tool_left": ("State, requester, stops and health leave no tool.", "Compare the requester's tools and scopes with what the state offers."),
     "not_in_catalogue": AUTHORIZATION["not_in_catalogue"],
+    "draft_only": AUTHORIZATION["draft_only"],
     "tool_unavailable": AUTHORIZATION["tool_unavailable"],
     "foreign_tenant": AUTHORIZATION["foreign_tenant"],
     "foreign_resource": AUTHORIZATION["foreign_resource"],

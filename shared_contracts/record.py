@@ -209,10 +209,29 @@ class Result(Contract):
     evidence_refs: tuple[str, ...]
 
 
+class DraftedCall(Contract):
+    """One update that is left to a person, with the only values that its arguments may have in this case.
+
+    `open_arguments` are told by the call before it, or a person's to choose; `needs_approval`: somebody has to agree.
+    """
+
+    tool: str
+    arguments: dict[str, Any]
+    open_arguments: tuple[str, ...]
+    needs_approval: bool
+
+
+class Draft(Contract):
+    """What the rules allowed and nobody has done: the case's updates that are left, in their order."""
+
+    calls: Annotated[tuple[DraftedCall, ...], Field(min_length=1)]
+
+
 class Record(Contract):
     """One workflow. `run_id` is the same identifier under the name that other systems know it by.
 
     `supersedes` names the case that ended with nothing done and was asked for anew with this one.
+    `draft` is there where a person has the case and the rules had allowed what comes next.
     """
 
     workflow_id: UUID
@@ -235,6 +254,7 @@ class Record(Contract):
     approvals: tuple[Approval, ...]
     alerts: tuple[Alert, ...]
     versions: Versions
+    draft: Draft | None
     result: Result | None
 
     @model_validator(mode="after")

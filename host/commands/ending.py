@@ -14,6 +14,7 @@ from rich.text import Text
 from host.commands.exits import Exit, exit_of
 from host.commands.follow import STOPS
 from host.commands.output import COLOURS, command, plain, say
+from host.domain.draft import steps
 from host.settings import Settings
 from host.store.record import Standing
 from shared_contracts.record import Record, Status
@@ -29,6 +30,8 @@ def show(to: Console, record: Record, settings: Settings, maildir: Path | None) 
     to.print(Text(record.state, style=COLOURS.get(record.state, "bold")), Text(f"({plain(record.reason)})"))
     if record.handover_reason is not None:
         _line(to, "a person", f"has it: {record.handover_reason}")
+    for number, step in enumerate(steps(record.draft)):
+        _line(to, "draft" if number == 0 else "then", step)
     if result is not None and result.return_id is not None:
         _line(to, "return", result.return_id)
     if result is not None and result.message_id is not None:

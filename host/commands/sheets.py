@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from host.commands.output import COLOURS, add, plain, table
+from host.domain.draft import steps
 from host.store.record import Match
 from host.views import ApprovalView, ApproverList, Explanation, Ledger, PlannedEffect, TokenList, WorkflowList
 from shared_contracts.base import dump
@@ -25,6 +26,7 @@ def record(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
     _calls(to, shown)
     _decisions(to, shown)
     _approvals(to, shown)
+    _draft(to, shown)
     to.print()
     for language, words in shown.customer_message:
         to.print(Text(f"customer ({language})  ", style="dim"), Text(words), sep="", soft_wrap=True)
@@ -117,6 +119,14 @@ def _approvals(to: Console, shown: Record) -> None:
             asked = (one.version, f"{one.action.tool} for {one.action.resource}", amount, _at(one.requested_at))
             decided = (one.decision or "none yet", one.approver, _at(one.decided_at), one.reason)
             add(made, *asked, _at(one.expires_at), *decided)
+        to.print(made)
+
+
+def _draft(to: Console, shown: Record) -> None:
+    if shown.draft is not None:
+        made = table("#", "left to a person", title="\ndraft")
+        for number, step in enumerate(steps(shown.draft), 1):
+            add(made, number, step)
         to.print(made)
 
 

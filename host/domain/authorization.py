@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-VERSION = "authorization-1"
+VERSION = "authorization-2"
 
 
 class Verdict(StrEnum):
@@ -30,6 +30,7 @@ class Facts:
     tool_name: str
     tool_known: bool
     writes: bool
+    draft_only: bool  # an update of the state, in a kind whose updates are a person's to make
     updates_stopped: bool
     reads_stopped: bool
     in_catalogue: bool
@@ -68,6 +69,7 @@ class Decision:
 
 # fmt: off
 RULES: tuple[Rule, ...] = (
+    Rule("draft_only",           lambda f: f.draft_only,                            Verdict.DENY),
     Rule("unknown_tool",         lambda f: not f.tool_known,                        Verdict.DENY),
     Rule("not_in_catalogue",     lambda f: not f.in_catalogue,                      Verdict.DENY),
     Rule("tool_not_in_state",    lambda f: not f.in_state,                          Verdict.DENY),

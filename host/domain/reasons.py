@@ -42,6 +42,7 @@ HANDOVER: dict[str, Handover] = {
     "foreign_arguments": _H.PERMISSION,
     "scope_missing": _H.PERMISSION,
     "not_in_catalogue": _H.PERMISSION,
+    "draft_only": _H.PERMISSION,
     "tool_unavailable": _H.PERMISSION,
     "tool_disabled": _H.PERMISSION,
     "no_tool_left": _H.PERMISSION,

@@ -124,7 +124,8 @@ class Workflow:
     bindings: Callable[[Mapping[str, Any], tuple[Seen, ...]], Mapping[str, Any]]
     interpret: Callable[[Mapping[str, Any], Seen], Finding | None]
     needs_approval: Callable[[str, tuple[Seen, ...], Mapping[str, Any]], bool]  # by the contract's condition
-    approvable: Callable[[tuple[Seen, ...]], Approvable | None]  # None where the evidence does not tell
+    # what a person approves, None where the evidence does not tell; a kind without it cannot ask anybody
+    approvable: Callable[[tuple[Seen, ...]], Approvable | None] | None
     propose: Callable[[PlannerView], PlannerDecision]
     message: Callable[[str, str, Language, Mapping[str, str], tuple[Seen, ...]], str]
     owners: Mapping[str, str]  # who answers for a case in each state

@@ -28,7 +28,7 @@ from shared_contracts.digest import digest
 
 def action_of(workflow: Workflow, state: State, tool: Tool, call: CallRecord) -> Action | None:
     """Say what an approver would decide; None where the evidence does not tell all of it."""
-    known = workflow.approvable(state.evidence.seen())
+    known = None if workflow.approvable is None else workflow.approvable(state.evidence.seen())
     if known is None:
         return None
     return Action(

@@ -11,6 +11,7 @@ from host.domain.control import Execution
 from host.domain.principals import Principal
 from host.domain.state import State
 from host.domain.step import Step
+from host.domain.suitability import is_update
 from host.engine.approval import void
 from host.engine.parts import Parts
 from shared_contracts.contract import Tool, offerable
@@ -39,12 +40,13 @@ def offered(parts: Parts, step: Step) -> frozenset[str]:
     principal = _principal_of(parts, state)
     if principal is None:
         return frozenset()
-    stops = state.control
+    stops, drafts = state.control, parts.unfit[state.task.kind, state.task.release] != ()
     complete = {name: tool for name, tool in parts.registry.items() if offerable(tool)}
     return effective_tools(
         principal.tools,
         frozenset(name for name, tool in complete.items() if tool.scope in principal.scopes),
         frozenset(name for name in step.workflow.tools.get(state.task.state, ()) if _in_turn(parts, state, name)),
+        frozenset(name for name, tool in complete.items() if not (tool.writes and drafts)),
         frozenset(n for n, t in complete.items() if not (stops.reads_stopped or (t.writes and stops.updates_stopped))),
         parts.tools.available(),
     )
@@ -64,6 +66,7 @@ def _facts(parts: Parts, step: Step, proposed: Proposed) -> Facts:
         tool_name=proposed.name,
         tool_known=tool is not None and offerable(tool),
         writes=tool is not None and tool.writes,
+        draft_only=_draft_only(parts, step, proposed.name),
         updates_stopped=state.control.updates_stopped,
         reads_stopped=state.control.reads_stopped,
         in_catalogue=principal is not None and proposed.name in principal.tools,
@@ -79,6 +82,13 @@ def _facts(parts: Parts, step: Step, proposed: Proposed) -> Facts:
         and workflow.needs_approval(tool.approval_required_when, state.evidence.seen(), state.task.case),
         approved=tool is not None and _approved(parts, state, tool, proposed),
     )
+
+
+def _draft_only(parts: Parts, step: Step, name: str) -> bool:
+    """Tell whether the state asks for an update that is a person's; what it does not ask for is denied anyway."""
+    task, workflow = step.state.task, step.workflow
+    drafts = parts.unfit[task.kind, task.release] != ()
+    return drafts and name in workflow.tools.get(task.state, ()) and is_update(workflow, parts.registry, name)
 
 
 def _approved(parts: Parts, state: State, tool: Tool, proposed: Proposed) -> bool:

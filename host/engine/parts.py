@@ -15,6 +15,7 @@ from uuid import UUID
 from host.domain.outcome import Outcome
 from host.domain.principals import AuthorizationSet
 from host.domain.proposals import Planner
+from host.domain.suitability import Failing, failing
 from host.domain.workflow import Move, Workflow
 from host.store.commits import Commits
 from host.store.pool import Pool
@@ -77,6 +78,11 @@ class Parts:
     lease_seconds: float
     daily_cost_micros: int | None = None
     jitter: random.Random = field(default_factory=random.SystemRandom)
+
+    @cached_property
+    def unfit(self) -> Mapping[tuple[str, str], tuple[Failing, ...]]:
+        """Why each kind only reads and drafts; empty for one that may act."""
+        return {key: failing(kind.workflow, self.registry, self.authorization) for key, kind in self.kinds.items()}
 
     @cached_property
     def commits(self) -> Commits:

@@ -160,7 +160,8 @@ def redispatch(parts: Parts, step: Step) -> Wait | None:
     call = step.state.in_hand()
     tool = parts.registry.get(call.tool)
     if tool is None:
-        return _denied(step, "no_tool_left")
+        _, decision = authorise(parts, step, Proposed(call.tool, call.arguments, call.step))
+        return _denied(step, "draft_only" if decision.reason == "draft_only" else "no_tool_left")
     if _outdated(call, tool):
         step.mark_call(Execution.FAILED, error=OUTDATED)
         return step.review("undecidable", "version_changed")

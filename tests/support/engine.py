@@ -28,6 +28,7 @@ from host.store import ledger
 from host.store.migrate import migrate
 from host.workflows.returns import RETURNS
 from shared_contracts.approval import Approver
+from shared_contracts.base import Money
 from shared_contracts.contract import Scope
 from shared_contracts.tools import TOOLS
 from tests.support.cluster import create_database, database_name, dsn_of
@@ -41,6 +42,11 @@ DESK = Principal(
     scopes=frozenset(Scope),
     tools=frozenset(TOOLS),
 )
+# somebody who may decide, without whom a kind that asks for approvals only drafts
+HEAD = Approver(
+    name="head", tenant_id="acme-jp", limit=Money(amount=500_000, currency="JPY"), substitutes=(),
+    substitutes_after_seconds=0,
+)  # fmt: skip
 CASE: dict[str, Any] = {
     "kind": "returns",
     "customer_id": "C-1",
@@ -126,7 +132,7 @@ async def engine(
     *,
     lease_seconds: float = 15,
     principal: Principal = DESK,
-    approvers: tuple[Approver, ...] = (),
+    approvers: tuple[Approver, ...] = (HEAD,),
 ) -> AsyncIterator[Parts]:
     """Give an engine on a database of its own, which the next test gets emptied."""
     dsn = _free.pop() if _free else host_database()
@@ -148,7 +154,7 @@ async def parts(
     lease_seconds: float = 15,
     principal: Principal = DESK,
     owner: str = "test-driver",
-    approvers: tuple[Approver, ...] = (),
+    approvers: tuple[Approver, ...] = (HEAD,),
 ) -> Parts:
     """Put an engine together over a pool."""
     async with pool.connection() as connection:

@@ -23,14 +23,15 @@ from host.domain.authorization import (
 from host.domain.reasons import HANDOVER
 
 READ = Facts(
-    tool_name="get_order", tool_known=True, writes=False, updates_stopped=False, reads_stopped=False, in_catalogue=True,
-    in_state=True, available=True, same_tenant=True, on_resource=True, bound_arguments_hold=True, scope_held=True,
-    budget_left=True, repeated=False, needs_approval=False, approved=False,
+    tool_name="get_order", tool_known=True, writes=False, draft_only=False, updates_stopped=False, reads_stopped=False,
+    in_catalogue=True, in_state=True, available=True, same_tenant=True, on_resource=True, bound_arguments_hold=True,
+    scope_held=True, budget_left=True, repeated=False, needs_approval=False, approved=False,
 )  # fmt: skip
 WRITE = replace(READ, tool_name="create_return", writes=True)
 ANY = st.builds(Facts, tool_name=st.just("a_tool"), **{f.name: st.booleans() for f in fields(Facts)[1:]})
 
 EXAMPLES: tuple[tuple[str, Verdict, Facts], ...] = (
+    ("draft_only", Verdict.DENY, replace(WRITE, draft_only=True)),
     ("unknown_tool", Verdict.DENY, replace(READ, tool_known=False)),
     ("not_in_catalogue", Verdict.DENY, replace(READ, in_catalogue=False)),
     ("tool_not_in_state", Verdict.DENY, replace(READ, in_state=False)),
@@ -91,6 +92,11 @@ def test_nothing_passes_without_scope_catalogue_state_tenant_resource_budget_and
 @given(ANY)
 def test_nothing_that_needs_an_approval_passes_without_one(facts):
     assert not (decide(facts).verdict is Verdict.ALLOW and facts.needs_approval and not facts.approved)
+
+
+@given(ANY)
+def test_what_is_only_drafted_never_passes_whatever_else_holds(facts):
+    assert decide(replace(facts, draft_only=True)) == Decision(Verdict.DENY, "draft_only")
 
 
 @given(ANY)
