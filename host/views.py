@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
+from host.domain.suitability import Condition
 from shared_contracts.approval import Action
 from shared_contracts.base import Contract, Money
 from shared_contracts.contract import Risk, Scope
@@ -249,8 +250,29 @@ class PartView(Contract):
     log: str
 
 
+class FailingCondition(Contract):
+    """One of the conditions for acting that a kind fails: what it means, and a sentence for each thing missing."""
+
+    condition: Condition
+    meaning: str
+    missing: tuple[str, ...]
+
+
+class KindView(Contract):
+    """How a kind is worked on: `full`, or only read and drafted, and then why."""
+
+    kind: str
+    release: str
+    mode: Literal["full", "read_and_draft"]
+    failing: tuple[FailingCondition, ...]
+
+
 class StackView(Contract):
-    """`kessai status`. `elsewhere` names the variables that send other commands to another place than this home."""
+    """`kessai status`. `elsewhere` names the variables that send other commands to another place than this home.
+
+    `kinds` are those of this program under the authorization set that is named now; where that set cannot be used
+    there are none, and `kinds_unknown` says why.
+    """
 
     home: str
     mode: Literal["down", "temporary", "up"]
@@ -258,6 +280,8 @@ class StackView(Contract):
     well: bool
     elsewhere: str | None
     parts: tuple[PartView, ...]
+    kinds: tuple[KindView, ...]
+    kinds_unknown: str | None
 
 
 class DumpView(Contract):

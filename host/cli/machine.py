@@ -38,6 +38,8 @@ def down() -> None:
 def status(as_json: Json = False) -> None:
     """Show what runs on this machine, in which mode and why. Nothing is started.
 
+    It also says of each kind whether it acts by itself or only reads and drafts, and then what it lacks.
+
     It looks at this machine's home. Where KESSAI_DSN is set, other commands work elsewhere; then it says so, and
     `kessai doctor` looks there.
 

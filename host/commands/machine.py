@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from host.commands import kinds
 from host.commands.exits import CommandError, Exit
 from host.commands.output import add, console, plain, say, table, write_json
 from host.commands.workplace import choice
@@ -59,9 +60,10 @@ async def status(settings: Settings, *, as_json: bool) -> Exit:
         PartView(name=part.name, state=part.state.value, pid=part.pid, port=part.port, log=str(part.log))
         for part in found.parts
     )
+    known, unknown = kinds.modes(settings)
     view = StackView(
         home=str(found.home), mode=found.mode.value, why=found.why, well=found.well, elsewhere=elsewhere(settings),
-        parts=parts,
+        parts=parts, kinds=known, kinds_unknown=unknown,
     )  # fmt: skip
     if as_json:
         write_json(dump(view))
@@ -74,6 +76,7 @@ async def status(settings: Settings, *, as_json: bool) -> Exit:
         add(made, part.name.replace("_", " "), part.state.replace("_", " "), part.pid, part.port, part.log)
     if parts:
         to.print(made)
+    kinds.show(to, view.kinds, view.kinds_unknown)
     return code
 
 

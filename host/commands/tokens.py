@@ -19,7 +19,8 @@ from host.commands.operator import operator
 from host.commands.output import console, say, write_json
 from host.commands.workplace import reading, working
 from host.database import database
-from host.domain.principals import Principal
+from host.domain.principals import AuthorizationSet, Principal
+from host.domain.suitability import failing, updates
 from host.engine.parts import new_id, new_jti
 from host.settings import Settings, home_root, links
 from host.stack.assembly import TOOL_SERVER
@@ -28,8 +29,9 @@ from host.stack.status import PartState, status
 from host.store import external
 from host.tool_client.mint import ExternalGrant, Minter, SigningKey
 from host.views import ExternalTask, TokenList
+from host.workflows.catalogue import WORKFLOWS
 from shared_contracts.base import dump
-from shared_contracts.contract import FROM_TOKEN
+from shared_contracts.contract import FROM_TOKEN, offerable
 from shared_contracts.task_token import CallDetails
 from shared_contracts.tools import TOOLS
 
@@ -55,11 +57,13 @@ async def issue(settings: Settings, wanted: TokenRequest) -> None:
     async with working(settings) as place:
         from host.rights import read_authorization
 
-        principals = read_authorization(settings.authz_file).by_name()
+        authorization = read_authorization(settings.authz_file)
+        principals = authorization.by_name()
         principal = principals.get(settings.principal if wanted.principal is None else wanted.principal)
         if principal is None:
             raise _refused("there is no such principal", f"The principals are: {', '.join(sorted(principals))}.")
         grant = _grant(wanted, principal, new_id())
+        _refuse_what_is_drafted(grant.tool, authorization)
         _check(grant)
         key = SigningKey.from_jwk(read_signing_key(place.links.signing_key_file))
         async with database(place.links.dsn, 1) as pool, pool.connection() as connection:
@@ -100,6 +104,14 @@ def _grant(wanted: TokenRequest, principal: Principal, task_id: UUID) -> Externa
     )
 
 
+def _refuse_what_is_drafted(tool: str | None, authorization: AuthorizationSet) -> None:
+    """What the kinds that use it may only draft is nobody's to do over the wire."""
+    for workflow in WORKFLOWS:
+        if tool in updates(workflow, TOOLS) and failing(workflow, TOOLS, authorization):
+            what = f"{tool} is offered to nobody: {workflow.kind} is in read-and-draft mode"
+            raise _refused(what, "kessai status says what it lacks.")
+
+
 def _check(grant: ExternalGrant) -> None:
     """Hold the words of the command line against the token's own types, before anything is written."""
     try:
@@ -123,7 +135,7 @@ def _read_scopes(wanted: TokenRequest, principal: Principal) -> frozenset[str]:
 
 def _write_scope(wanted: TokenRequest, principal: Principal, name: str) -> frozenset[str]:
     tool = TOOLS.get(name)
-    if tool is None or not tool.writes or tool.idempotency_key != FROM_TOKEN:
+    if tool is None or not tool.writes or tool.idempotency_key != FROM_TOKEN or not offerable(tool):
         writes = ", ".join(one.name for one in TOOLS.values() if one.writes)
         raise _refused(f"{name!r} is no write", f"The writes are: {writes}.")
     if wanted.resource is None:

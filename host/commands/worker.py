@@ -34,6 +34,9 @@ async def worker(settings: Settings) -> None:
 
         async with runtime(settings, place.links) as opened:
             say(f"ready: {settings.concurrency} at a time, tools at {place.links.server_url}")
+            for (kind, _), lacks in opened.driver.parts.unfit.items():
+                for one in lacks:
+                    say(f"{kind} is in read-and-draft mode: {one.condition}. {' '.join(one.why)}")
             driver, file, news = opened.driver, settings.pulse_file, _News()
             _beat(file, works=True)
             try:

@@ -14,6 +14,7 @@ import pytest
 
 from host.stack.pids import Identity
 from host.stack.roles import Side
+from shared_contracts.tools import TOOLS
 from tests.crash.boundary import AT, BY
 from tests.crash.proxy import Act, Proxy, proxy
 from tests.crash.stage import Stage
@@ -242,3 +243,31 @@ def test_a_tool_that_is_disabled_under_way_is_refused_at_its_next_call_and_then_
     way.release(LIST)
     stage.listed_again(way)
     assert stage.ended(stage.take()) == [DONE]
+
+
+def test_updates_that_are_removed_between_two_cases_are_offered_no_more_and_nobody_is_started_anew(
+    stage: Stage, way: Proxy
+) -> None:
+    owner = {"KESSAI_TOOLS_MIGRATE_DSN": stage.stand.role(Side.TOOLS, "tools_owner")}
+    updates = sorted(name for name, tool in TOOLS.items() if tool.writes)
+    server, worker = stage.keep("server"), stage.started(stage.behind(way))
+    assert stage.ended(stage.take()) == [DONE]
+    try:
+        for tool in updates:
+            stage.command("disable", "tool_server.cli", "disable", tool, **owner)
+        stage.listed_again(way)
+        stage.listed_again(way)  # the first may have been answered before the last tool was removed
+        without = [stage.take() for _ in range(2)]
+        assert stage.ended(*without) == [("NEEDS_REVIEW", "tool_unavailable")] * 2
+        for workflow in without:
+            assert stage.outcomes(workflow) == [f"{READ} success", f"{RULES} success"]
+            assert [call["tool"] for call in stage.shown(workflow)["draft"]["calls"]] == [RETURN, NOTICE]
+            assert stage.effects(workflow) == (0, 0)
+            assert [logged(stage, workflow, tool) for tool in updates] == [[]] * len(updates)
+    finally:
+        for tool in updates:
+            stage.command("enable", "tool_server.cli", "enable", tool, **owner)
+    stage.listed_again(way)
+    stage.listed_again(way)
+    assert stage.ended(stage.take()) == [DONE]
+    assert (server.alive(), worker.alive()) == (True, True)
