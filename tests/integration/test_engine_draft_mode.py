@@ -17,7 +17,7 @@ from tests.support.engine import DESK, advance_clock, asynchronous, engage, engi
 from tests.support.fake_tools import FakeTools, rejected
 from tests.support.records import answers_of, record_of
 from tests.support.scripted_planner import ScriptedPlanner, calling
-from tests.support.unfit import UNFIT
+from tests.support.unfit import BLANKS, UNFIT
 
 READS = ["get_order", "check_return_policy"]
 UPDATES = frozenset(name for name, tool in TOOLS.items() if tool.writes)
@@ -270,6 +270,25 @@ def test_with_all_updates_removed_every_case_ends_with_nothing_done_and_a_draft_
         assert not has_draft or record["reason"] == reason
         assert record["effects"] == []
         assert not UPDATES & {request.tool.name for request in tools.requests}
+
+    run()
+
+
+@pytest.mark.parametrize("name", BLANKS)
+def test_an_update_with_one_field_blank_is_shown_to_no_planner_and_sent_to_nobody_but_drafted(name):
+    @asynchronous
+    async def run() -> None:
+        tools, planner = FakeTools(), ScriptedPlanner()
+        async with engine(tools, planner) as whole:
+            blank = replace(TOOLS["create_return"], **{name: BLANKS[name]})
+            parts = replace(whole, registry={**TOOLS, "create_return": blank})
+            workflow_id = await take(parts)
+            await drive(parts, workflow_id)
+            record = await ended(parts, workflow_id)
+        assert planner.shown == [(tool,) for tool in READS]
+        assert [request.tool.name for request in tools.requests] == READS
+        assert (record["effects"], record["draft"]) == ([], {"calls": [RETURN, NOTICE]})
+        assert record["handover_reason"] in {"permission", "specification_undecided"}
 
     run()
 

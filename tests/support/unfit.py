@@ -15,6 +15,14 @@ from host.workflows.returns import ENDS, OWNERS, RETURNS, TRANSITIONS, S
 from shared_contracts.contract import Scope, Tool
 from shared_contracts.tools import TOOLS
 
+# every field that an update needs filled, blank
+BLANKS: dict[str, Any] = {
+    "version": "", "targets": "", "after": (), "preconditions": (), "timeout_seconds": 0, "attempts_max": 0,
+    "owner": "", "business_owner": "", "side_effect": "", "idempotency_key": "", "idempotency_retention_days": 0,
+    "reconcile_with": "", "ambiguous_failure": None, "success_when": None, "external_id": "", "verify": None,
+    "compensate_with": "", "compensate_within_hours": 0, "forbidden_when": (), "evidence": (), "audit_items": (),
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Without:

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import fields, replace
-from typing import Any
 
 import pytest
 
@@ -16,6 +15,7 @@ from shared_contracts.contract import (
     ExecutesAt,
     ReadBack,
     Risk,
+    Tool,
     Verification,
     blanks,
     offerable,
@@ -23,6 +23,7 @@ from shared_contracts.contract import (
 from shared_contracts.errors import ERRORS, error_body
 from shared_contracts.tools import TOOLS
 from tests.support.fake_tools import FakeTools
+from tests.support.unfit import BLANKS
 from tests.unit.workflow_state import CASE
 
 WRITES = {name: tool for name, tool in TOOLS.items() if tool.writes}
@@ -32,12 +33,6 @@ EVERY_WRITE = pytest.mark.parametrize("tool", WRITES.values(), ids=lambda tool: 
 
 # --- a blank row ---------------------------------------------------------------------------------------------
 
-BLANKS: dict[str, Any] = {
-    "version": "", "targets": "", "after": (), "preconditions": (), "timeout_seconds": 0, "attempts_max": 0,
-    "owner": "", "business_owner": "", "side_effect": "", "idempotency_key": "", "idempotency_retention_days": 0,
-    "reconcile_with": "", "ambiguous_failure": None, "success_when": None, "external_id": "", "verify": None,
-    "compensate_with": "", "compensate_within_hours": 0, "forbidden_when": (), "evidence": (), "audit_items": (),
-}  # fmt: skip
 NEEDED_BY_READS = {
     "version", "targets", "preconditions", "timeout_seconds", "attempts_max", "owner", "evidence", "audit_items",
 }  # fmt: skip
@@ -47,6 +42,17 @@ NEEDED_BY_READS = {
 def test_a_committed_tool_has_no_blank_and_is_offered(tool):
     assert blanks(tool) == ()
     assert offerable(tool)
+
+
+def test_no_field_that_has_a_blank_value_is_left_out_of_what_an_update_needs():
+    """What may stay blank is what an update may do without, and says so by name."""
+    empty = ("", (), 0, None)
+    may_be_blank = {
+        "summary", "proposed_arguments", "pending_values", "doubtful_values", "approval_required_when",
+        "resource_argument", "looks_up", "verification", "executes_at", "name", "arguments", "result", "scope", "risk",
+    }  # fmt: skip
+    assert {field.name for field in fields(Tool)} - may_be_blank == set(BLANKS)
+    assert all(value in empty for value in BLANKS.values())
 
 
 @EVERY_WRITE
