@@ -71,16 +71,26 @@ def serve() -> None:
 
 
 @app.command(epilog=_EXITS)
-def migrate(as_json: Json = False) -> None:
+def migrate(
+    roles_only: Annotated[
+        bool, typer.Option("--roles-only", help="Make the roles and nothing else: before pg_restore of a dump.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Bring the database to this release's schema and its roles to their rights; may be run again at any time.
 
     Needs KESSAI_TOOLS_MIGRATE_DSN (the owner). KESSAI_TOOLS_ROLE_PASSWORDS names a directory with one file per role.
     """
     from tool_server.settings import OwnerSettings
     from tool_server.settings import load as settings_of
+    from tool_server.store.migrate import make_roles
     from tool_server.store.migrate import migrate as bring_up
 
     owner = settings_of(OwnerSettings)
+    if roles_only:
+        asyncio.run(make_roles(owner.migrate_dsn.get_secret_value(), owner.role_passwords))
+        typer.echo("the tool server's roles are there; its schema is as it was")
+        return
     done = asyncio.run(bring_up(owner.migrate_dsn.get_secret_value(), owner.role_passwords))
     if as_json:
         _write_json(asdict(done))
@@ -92,6 +102,18 @@ def migrate(as_json: Json = False) -> None:
     for role in done.roles.left:
         typer.echo(f"left the password of {role} as it is: this owner may not set it")
     typer.echo(f"schema {done.version}, {len(done.applied)} migrations applied")
+
+
+@app.command(epilog=_EXITS)
+def restored() -> None:
+    """Take note that the database was restored from a backup: to be run once, before a tool server works on it.
+
+    A notice that waited when the backup was made may have left since. It is unknown from here on, is never sent by
+    itself, and a person finds out. `kessai restore` does this itself.
+    """
+    from tool_server.restored import doubt_waiting
+
+    typer.echo(f"{asyncio.run(doubt_waiting(_owner_dsn()))} notices waited, and may have left since the backup")
 
 
 @app.command("load", epilog=_EXITS)

@@ -32,7 +32,12 @@ def worker(
     launch(work(chosen))
 
 
-def migrate(as_json: Json = False) -> None:
+def migrate(
+    roles_only: Annotated[
+        bool, typer.Option("--roles-only", help="Make the roles and nothing else: before pg_restore of a dump.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Bring the host's database to this program's schema and its roles to their rights; may be run at any time.
 
     Needs KESSAI_MIGRATE_DSN, the owner's; KESSAI_ROLE_PASSWORDS names a directory with one file per role. Without them
@@ -41,4 +46,4 @@ def migrate(as_json: Json = False) -> None:
     from host import settings
     from host.commands.worker import migrate as bring_up
 
-    launch(bring_up(settings.load(), as_json=as_json))
+    launch(bring_up(settings.load(), roles_only=roles_only, as_json=as_json))

@@ -20,7 +20,7 @@ from host.stack import doctor as look
 from host.stack.assembly import TOOL_SERVER, resource_at
 from host.stack.doctor import Check
 from host.stack.errors import StackError
-from host.stack.home import Home, existing_home, obstacle
+from host.stack.home import Home, existing_home, obstacle, unfinished
 from host.stack.keys import issuer_of, key_files
 from host.stack.links import Links
 from host.stack.ports import LOOPBACK
@@ -88,9 +88,9 @@ async def _elsewhere(settings: Settings, found: Links) -> AsyncIterator[Check]:
 async def _own_stack(settings: Settings) -> AsyncIterator[Check]:
     root = home_root(settings)
     home, seen = existing_home(root), await status(root)
-    hindered = obstacle(root) if home is None else None
+    hindered = obstacle(root) if home is None else unfinished(root)
     yield Check("home", hindered is None, f"{root}: {seen.why}", "" if hindered is None else hindered.mend)
-    if home is None:
+    if home is None or hindered is not None:
         return
     for finding in look.check_files(home):
         yield finding

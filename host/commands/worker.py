@@ -16,6 +16,7 @@ from host.commands.workplace import choice, working
 from host.database import NO_CONNECTION_STRING
 from host.settings import Settings, SettingsError, home_root, lacks
 from host.stack.stack import temporary_database
+from host.store.migrate import make_roles
 from host.store.migrate import migrate as bring_up
 from host.workflows.catalogue import WORKFLOWS
 
@@ -87,12 +88,17 @@ def _beat(file: Path | None, *, works: bool) -> None:
         raise CommandError(Exit.NOT_READY, what, mend) from error
 
 
-async def migrate(settings: Settings, *, as_json: bool) -> None:
+async def migrate(settings: Settings, *, roles_only: bool, as_json: bool) -> None:
     """Apply what is missing."""
+    if settings.migrate_dsn is not None and roles_only:
+        owner = _connection_string(settings.migrate_dsn.get_secret_value())
+        await asyncio.to_thread(make_roles, owner, settings.role_passwords)
+        say("the host's roles are there; its schema is as it was")
+        return
     if settings.migrate_dsn is not None:
         owner = _connection_string(settings.migrate_dsn.get_secret_value())
         applied = await asyncio.to_thread(bring_up, owner, WORKFLOWS, settings.role_passwords)
-    elif settings.dsn is not None:
+    elif settings.dsn is not None or roles_only:
         raise SettingsError(lacks("MIGRATE_DSN"))
     else:
         async with temporary_database(home_root(settings), choice(settings)):

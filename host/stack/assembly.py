@@ -6,7 +6,7 @@ The tool server gets no connection, key or password of the host; the worker none
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from host.stack.build import Build
@@ -129,6 +129,23 @@ def dump(parts: StackParts, side: Side, program: Path, file: Path) -> Program:
     """pg_dump as the owner, into a file. Its connection string names the file of the password."""
     command = (str(program), "--format=custom", "--no-password", f"--file={file}")
     return _command(parts, f"dump_{side}", (*command, f"--dbname={owner_dsn(parts, side)}"), {})
+
+
+def fill(parts: StackParts, side: Side, program: Path, file: Path) -> Program:
+    """pg_restore as the owner, whole or not at all: what a dump holds can do no more than the owner can."""
+    command = (str(program), "--exit-on-error", "--single-transaction", "--no-owner", "--no-password")
+    return _command(parts, f"fill_{side}", (*command, f"--dbname={owner_dsn(parts, side)}", str(file)), {})
+
+
+def roles(parts: StackParts, side: Side) -> Program:
+    """The roles that a dump grants to."""
+    of = migrate_host(parts) if side is Side.HOST else migrate_tools(parts)
+    return replace(of, name=f"roles_{side}", arguments=(*of.arguments, "--roles-only"))
+
+
+def note_restored(parts: StackParts) -> Program:
+    """What waited to be sent may have left since the backup: the tool server's own affair."""
+    return _command(parts, "note_restored", python_module(TOOLS, "restored"), _tools_owner(parts))
 
 
 def trust_approver(parts: StackParts, file: Path) -> Program:

@@ -106,6 +106,9 @@ async def _ask(parts: StackParts, side: Side, query: LiteralString) -> tuple[obj
 
 
 def _filled(root: Path) -> Home:
+    half_made = unfinished(root)
+    if half_made is not None:
+        raise half_made
     home = existing_home(root)
     place = None if home is None else remembered_place(home)
     if home is None or place is None or not (place / "data" / "PG_VERSION").exists():
@@ -114,9 +117,6 @@ def _filled(root: Path) -> Home:
             f"There is no database in {root}, so nothing to back up.",
             "Set KESSAI_HOME to the home that you mean; kessai status says which one is looked at.",
         )
-    half_made = unfinished(home.root)
-    if half_made is not None:
-        raise half_made
     return home
 
 

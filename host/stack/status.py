@@ -9,7 +9,7 @@ from pathlib import Path
 from host.stack import processes
 from host.stack.assembly import TOOL_SERVER, WORKER
 from host.stack.files import read_json
-from host.stack.home import Home, existing_home, obstacle
+from host.stack.home import Home, existing_home, obstacle, unfinished
 from host.stack.locks import Hold
 from host.stack.mode import Mode, anything_runs, holders_lock, recorded_mode, stack_lock
 from host.stack.place import remembered_place
@@ -60,6 +60,9 @@ async def status(root: Path) -> StackStatus:
     found = [_postgres(home), *[await _program(home, name) for name in (TOOL_SERVER, WORKER)]]
     if recorded_mode(home) is Mode.DOWN:  # what had died before it was all stopped is no news any more
         found = [replace(part, state=PartState.STOPPED) if part.state is PartState.DIED else part for part in found]
+    half_made = unfinished(home.root)
+    if half_made is not None:
+        return StackStatus(home.root, mode, f"{half_made.what} {half_made.mend}", tuple(found), well=False)
     return StackStatus(home.root, mode, why, tuple(found), well=_well(recorded_mode(home), found))
 
 

@@ -35,6 +35,14 @@ def migrate(dsn: str, workflows: tuple[Workflow, ...], passwords: Path | None = 
         return applied
 
 
+def make_roles(dsn: str, passwords: Path | None = None) -> None:
+    """Make the roles and their passwords alone: a restored dump grants to them, so it wants them first."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        _close(connection)
+        _make_roles(connection, passwords)
+
+
 def _close(connection: psycopg.Connection[Any]) -> None:
     """Let nobody but our roles connect, and nobody make temporary tables: one could stand before a table of ours."""
     database = sql.Identifier(connection.info.dbname)

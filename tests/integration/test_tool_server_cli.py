@@ -21,7 +21,7 @@ from tool_server import cli
 from tool_server.store.migrate import NEWEST
 
 COMMANDS = [
-    ["serve"], ["migrate"], ["load"], ["disable"], ["enable"], ["revoke"], ["tools"], ["tools", "list"],
+    ["serve"], ["migrate"], ["restored"], ["load"], ["disable"], ["enable"], ["revoke"], ["tools"], ["tools", "list"],
     ["approver"], ["approver", "trust"], ["approver", "list"], ["approver", "revoke"],
 ]  # fmt: skip
 

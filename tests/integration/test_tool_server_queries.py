@@ -21,6 +21,7 @@ ROLE = {
     "returns": "tools_returns",
     "approvals": "tools_returns",
     "notices": "tools_notices",
+    "restored": "tools_owner",
     "role": "tools_orders",
     "seed": "tools_owner",
     "switches": "tools_owner",

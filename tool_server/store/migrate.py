@@ -97,6 +97,12 @@ async def migrate(dsn: str, passwords: Path | None) -> Migrated:
     return Migrated(NEWEST, tuple(migration.name for migration in missing), roles)
 
 
+async def make_roles(dsn: str, passwords: Path | None) -> Roles:
+    """Make the roles and their passwords alone: a restored dump grants to them, so it wants them first."""
+    async with await AsyncConnection.connect(dsn, autocommit=False) as connection:
+        return await ensure_roles(connection, passwords)
+
+
 async def _known(connection: AsyncConnection) -> dict[int, str]:
     await connection.execute(
         "CREATE TABLE IF NOT EXISTS public.schema_version (version integer PRIMARY KEY, name text NOT NULL,"
