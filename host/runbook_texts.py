@@ -7,10 +7,11 @@ Which reasons there are stands in the code that gives them; a test holds both to
 from __future__ import annotations
 
 from host.stack.errors import StackProblem
+from shared_contracts.errors import ERRORS
 
 # What the rule found, and what to do about it.
 AUTHORIZATION: dict[str, tuple[str, str]] = {
-    "draft_only": ("The kind is in read-and-draft mode: no update of it is offered to anybody, whoever proposes it.", "`kessai status` says why; the case's draft (`kessai show ID`) is what is left to do by hand. See “Read-and-draft mode” above."),
+    "draft_only": ("The kind is in read-and-draft mode: no update of it is offered to anybody, whoever proposes it.", "`kessai status` says why; the case's draft (`kessai show ID`) is what is left to do by hand. See “Read-and-draft mode” in the runbook."),
     "unknown_tool": ("The planner named a tool that does not exist, or whose contract is incomplete.", "Nothing: the planner is told, and counted."),
     "not_in_catalogue": ("The requester may not use this tool at all.", "Add the tool to the principal in the authorization set, as a new version."),
     "tool_not_in_state": ("The workflow's state does not offer this tool.", "Nothing: the planner is told, and counted."),
@@ -39,7 +40,7 @@ HANDOVER: dict[str, tuple[str, str]] = {
     "planner_exhausted": ("Too many proposals were refused: a defect of the planner.", "`kessai show` lists the refusals; decide by hand, mend the planner."),
     "planner_needs_human": ("The planner asked for a person.", "Decide by hand."),
     "model_refusal": ("The model declined to answer.", "Decide by hand."),
-    "version_changed": ("Order snapshot, policy, authorization set or a tool's contract changed while the case ran.", "Send the case in again under a new request_id, with the versions that hold for it: see “New rules” above (KESSAI_ORDER_SNAPSHOT, KESSAI_POLICY_VERSION, KESSAI_AUTHZ_FILE). Where a write is `verified` already, go on by hand."),
+    "version_changed": ("Order snapshot, policy, authorization set or a tool's contract changed while the case ran.", "Send the case in again under a new request_id, with the versions that hold for it: see “New rules” in the runbook (KESSAI_ORDER_SNAPSHOT, KESSAI_POLICY_VERSION, KESSAI_AUTHZ_FILE). Where a write is `verified` already, go on by hand."),
     "data_missing": ("The planner says that data is missing to go on.", "Complete what `kessai show ID` shows as missing, then send the case in again under a new request_id."),
     "evidence_insufficient": ("The order was there, and the facts to judge it by were not.", "Complete the order's data, then send the case in again under a new request_id."),
     "overdue": ("A step or a compensation took longer than it may.", "Find out what was slow; decide by hand."),
@@ -59,9 +60,9 @@ HANDOVER: dict[str, tuple[str, str]] = {
     "attempts_exhausted": ("Every attempt that the contract allows was made; nothing was executed.", "Mend what the attempts' errors name, then send the case in again under a new request_id."),
     "recoveries_exhausted": ("The case was taken up again too often: workers died on it, or the server was away.", "Look for what kills workers; then send the case in again under a new request_id."),
     "retry_suspended": ("Retries are suspended while more than 200 cases wait for a worker, or one has waited over 15 minutes.", "Start more workers, or find out what they wait for; then send the case in again under a new request_id."),
-    "unknown_effect": ("A write may have happened, and no look-up could tell.", "See “An unknown effect” above."),
-    "unsettled_elsewhere": ("Another case has an unknown effect on the same lines.", "Settle that one first, see “An unknown effect” above."),
-    "unverified_effect": ("A write succeeded, and could not be read back.", "See “An unknown effect” above; the answer has the number."),
+    "unknown_effect": ("A write may have happened, and no look-up could tell.", "See “An unknown effect” in the runbook."),
+    "unsettled_elsewhere": ("Another case has an unknown effect on the same lines.", "Settle that one first, see “An unknown effect” in the runbook."),
+    "unverified_effect": ("A write succeeded, and could not be read back.", "See “An unknown effect” in the runbook; the answer has the number."),
     "protocol": ("The tool server broke the protocol.", "`kessai doctor`; check what answers at the server's address."),
     "contract_broken": ("Our own request did not fit the tool's contract: a defect.", "Deploy host and tool server of one release; report it."),
 }  # fmt: skip
@@ -90,3 +91,11 @@ STACK: dict[StackProblem, str] = {
     StackProblem.PROGRAM_FAILED: "The tool server, the worker or a migration ended or did not get ready.",
     StackProblem.PROGRAM_OUTDATED: "A running program is of another version than this one.",
 }
+
+
+def explained(reason: str) -> tuple[str, str]:
+    """Give what a handover reason means and what to do about it; total over all that there are."""
+    if reason in HANDOVER:
+        return HANDOVER[reason]
+    row = ERRORS[reason]
+    return f"{row.meaning[0].upper()}{row.meaning[1:]}", row.mend

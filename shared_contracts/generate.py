@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from shared_contracts.base import Money, wire_schema
 from shared_contracts.form import ToolForm
+from shared_contracts.handover import Handover
 from shared_contracts.record import Record
 from shared_contracts.task_token import TaskClaims
 from shared_contracts.tools import TOOLS
@@ -30,6 +31,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     others: dict[str, type[BaseModel]] = {
         "money": Money,
         "record": Record,
+        "handover": Handover,
         "task_token": TaskClaims,
         "tool_form": ToolForm,
     }

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import typer
 
-from host.cli import approve, approvers, backup, machine, reapply, records, run, tables, tokens, worker
+from host.cli import approve, approvers, backup, handover, machine, reapply, records, run, tables, tokens, worker
 from host.cli.options import flowing
 
 CASES, READING, MACHINE, PARTS = "Cases", "Reading", "This machine's stack", "Parts"
@@ -35,6 +35,7 @@ COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("show", READING, records.show),
     ("list", READING, records.list_workflows),
     ("explain", READING, records.explain),
+    ("handover", READING, handover.handover),
     ("ledger", READING, records.ledger),
     ("tools", READING, tables.tools),
     ("states", READING, tables.states),

@@ -15,6 +15,7 @@ from host.commands.exits import Exit, exit_of
 from host.commands.follow import STOPS
 from host.commands.output import COLOURS, command, plain, say
 from host.domain.draft import steps
+from host.handover.sheet import is_a_persons
 from host.settings import Settings
 from host.store.record import Standing
 from shared_contracts.record import Record, Status
@@ -42,6 +43,8 @@ def show(to: Console, record: Record, settings: Settings, maildir: Path | None) 
     if record.approvals and record.approvals[-1].decision is None and record.status is Status.WAITING:
         decide = command(settings, "approve", str(record.workflow_id), "--as", "NAME")
         _line(to, "decide", f"{decide}, until {record.approvals[-1].expires_at.astimezone():%Y-%m-%d %H:%M}")
+    if is_a_persons(record):
+        _line(to, "hand over", command(settings, "handover", str(record.workflow_id)))
     _line(to, "customer", record.customer_message.ja)
     _line(to, "", record.customer_message.en)
     _line(to, "record", command(settings, "show", str(record.workflow_id)))

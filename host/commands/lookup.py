@@ -8,6 +8,7 @@ from uuid import UUID
 from host.commands import sheets
 from host.commands.exits import CommandError, Exit
 from host.commands.output import error_console, plain
+from host.domain.workflow import Workflow
 from host.record import assemble
 from host.store import record as store
 from host.store.pool import Pool
@@ -46,8 +47,8 @@ async def rows_of(pool: Pool, workflow_id: UUID) -> dict[str, Any]:
     return row
 
 
-def recorded(row: dict[str, Any]) -> Record:
-    """Assemble the record under the release that the workflow runs under; raises CommandError."""
+def workflow_of(row: dict[str, Any]) -> Workflow:
+    """Give the release that the workflow runs under; raises CommandError."""
     w = row["workflow"]
     workflow = BY_RELEASE.get((w["kind"], w["release"]))
     if workflow is None:
@@ -55,7 +56,12 @@ def recorded(row: dict[str, Any]) -> Record:
         raise CommandError(
             Exit.NOT_READY, f"the workflow is of release {w['release']}, which is not carried here", mend
         )
-    return assemble(row, workflow)
+    return workflow
+
+
+def recorded(row: dict[str, Any]) -> Record:
+    """Assemble the record under the release that the workflow runs under; raises CommandError."""
+    return assemble(row, workflow_of(row))
 
 
 async def record_of(pool: Pool, workflow_id: UUID) -> Record:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from host.commands.output import COLOURS, add, plain, table
 from host.domain.draft import steps
+from host.handover.sheet import is_a_persons
 from host.store.record import Match
 from host.views import ApprovalView, ApproverList, Explanation, Ledger, PlannedEffect, TokenList, WorkflowList
 from shared_contracts.base import dump
@@ -38,6 +39,7 @@ def _head(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
         "workflow": f"{shown.workflow_id}  {shown.kind} {shown.release}, version {shown.version}",
         "stands": f"{shown.state} ({shown.reason}), {shown.status.value}, control {shown.control_state}",
         "a person": shown.handover_reason,
+        "hand over": f"kessai handover {shown.workflow_id}" if is_a_persons(shown) else None,
         "request": f"{w['request_id']} by {w['principal']} for {w['resource']}",
         "message": f"{row['message_length']} characters, sha256 {row['message_sha256']}",
         "versions": f"{shown.versions.order_snapshot} · {shown.versions.policy} · {shown.versions.authz}",

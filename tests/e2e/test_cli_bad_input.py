@@ -71,6 +71,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "a limit of none": (("list", "--limit", "0"), "--limit"),
     "an unknown tool": (("tools", "issue_refund"), "create_return"),
     "two formats at once": (("tools", "--yaml", "--json"), "--json"),
+    "two forms of one sheet": (("handover", "R-1", "--html", "--json"), "--html"),
     "more workers than may be": (("worker", "--concurrency", "1000"), "--concurrency"),
 }
 
@@ -122,6 +123,7 @@ def test_an_unknown_id_or_principal_is_refused_on_a_stack_that_runs(stack: Cli):
     for arguments, named in (
         (("show", "R-0"), "R-0"),
         (("explain", "0198c2f4-0000-7000-8000-000000000000"), "0198c2f4"),
+        (("handover", "R-0"), "R-0"),
         (("run", "0198c2f4-0000-7000-8000-000000000000.1"), "0198c2f4"),
         (("ledger", "nothing"), "nothing"),
         (("run", str(EXAMPLES / "normal.json"), "--principal", "nobody"), "returns-desk@acme-jp"),

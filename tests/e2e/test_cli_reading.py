@@ -35,6 +35,7 @@ def test_every_reading_command_writes_json_that_fits_its_schema(stack: Cli, ran:
         (("list",), "command.list.json"),
         (("list", "--exceptions"), "command.list.json"),
         (("explain", ran["dangerous"], "--all"), "command.explain.json"),
+        (("handover", ran["dangerous"]), "handover.json"),
         (("ledger",), "command.ledger.json"),
         (("token", "list"), "command.token_list.json"),
         (("approver", "list"), "command.approver_list.json"),

@@ -1,0 +1,135 @@
+"""What a handover sheet offers and says: one table of ways out, one sentence for each reason, no text from outside."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from itertools import product
+from uuid import UUID
+
+import pytest
+
+from host.domain.reasons import HANDOVER
+from host.handover.calls import code, identifier
+from host.handover.impact import effects_of
+from host.handover.ways import WAYS, Facts, possible
+from host.runbook_texts import explained
+from shared_contracts.errors import ERRORS
+
+ID = UUID("0198c2f4-0000-7000-8000-000000000000")
+NOTHING = Facts(**{field.name: False for field in fields(Facts)})
+EVERY = tuple(
+    Facts(*values) for values in product((False, True), repeat=len(fields(Facts)))
+)  # also those that cannot be: a table must not depend on which can
+
+
+def ways(**facts: bool) -> list[str]:
+    return [one.command.replace(f" {ID}", "") for one in possible(replace(NOTHING, **facts), ID)][:-2]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({}, []),
+        ({"reviewed": True, "over": True}, ["kessai review close --as NAME --reason TEXT"]),
+        (
+            {"reviewed": True, "over": True, "made": True, "unproved": True},
+            ["kessai review adopt --as NAME", "kessai review close --as NAME --reason TEXT"],
+        ),
+        (
+            {"reviewed": True, "over": True, "made": True, "undoable": True},
+            ["kessai review compensate --as NAME --reason TEXT", "kessai review close --as NAME --reason TEXT"],
+        ),
+        ({"reviewed": True, "closed": True, "over": True}, ["kessai reapply"]),
+        ({"reviewed": True, "closed": True, "over": True, "made": True, "unproved": True}, []),
+        ({"over": True}, ["kessai reapply"]),
+        ({"over": True, "made": True}, []),
+        (
+            {"waits": True, "stopped": True},
+            [
+                "kessai approve --as NAME", "kessai deny --as NAME --reason TEXT", "kessai withdraw",
+                "kessai resume --as NAME --reason TEXT",
+            ],
+        ),
+        ({"compensates": True}, []),
+        (
+            {"compensates": True, "stopped": True},
+            ["kessai compensate --as NAME", "kessai resume --as NAME --reason TEXT"],
+        ),
+        ({"compensates": True, "stopped": True, "released": True}, ["kessai resume --as NAME --reason TEXT"]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_state_offers_these_ways_and_no_other(facts: dict[str, bool], expected: list[str]):
+    assert ways(**facts) == expected
+
+
+def test_no_row_is_idle_and_looking_is_always_possible():
+    assert all(any(way.applies(facts) for facts in EVERY) for way in WAYS)
+    assert all([one.command.split()[1] for one in possible(facts, ID)][-2:] == ["show", "explain"] for facts in EVERY)
+
+
+def test_what_was_made_is_never_asked_for_again_and_what_is_closed_is_not_decided_again():
+    for facts in EVERY:
+        offered = " ".join(one.command for one in possible(facts, ID))
+        assert not (facts.made and "reapply" in offered)
+        assert not (facts.closed and " review " in offered)
+        assert facts.stopped or "resume" not in offered
+
+
+@pytest.mark.parametrize("reason", sorted(HANDOVER.keys() | ERRORS.keys()))
+def test_every_reason_is_told_in_a_sentence_with_what_to_do(reason: str):
+    sentence, advice = explained(reason)
+    assert sentence[0].isupper()
+    assert sentence.endswith(".")
+    assert len(advice) > 0
+    assert "above" not in sentence + advice  # there is nothing above on the sheet
+
+
+def test_a_reason_that_nobody_put_into_words_is_a_bug_that_shows():
+    with pytest.raises(KeyError):
+        explained("because")
+
+
+@pytest.mark.parametrize("text", ["call_14d9e42685ce73eb_1", "toolu_01A9xQ", "0198c2f4-0000-7000-8000-00000000000a"])
+def test_what_looks_like_an_identifier_is_shown(text: str):
+    assert identifier(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Hanako",
+        "Hanako Yamada 1",
+        "hanako1@example.com",
+        "090-1234-5678",
+        "東京都1-2-3a",
+        "a1\n",
+        "a1" * 61,
+        "<b>1</b>",
+    ],
+)
+def test_what_does_not_look_like_one_is_shown_by_its_digest(text: str):
+    assert identifier(text).startswith("sha256:")
+    assert identifier(text) == identifier(text) != identifier(f"{text}x")
+
+
+def test_a_code_is_repeated_and_nothing_else_is():
+    assert code("quantity_gone") == "quantity_gone"
+    assert {code(text) for text in ("Hanako", "ask hanako", "", "x" * 81, "a\n")} == {"unknown_code"}
+
+
+def test_a_cancelled_return_is_undone_and_a_corrected_message_is_not():
+    made = [("create_return", 1), ("send_return_notice", 2), ("cancel_return", 3), ("send_correction_notice", 4)]
+    plain = {
+        "attempt": 1, "idempotency_key": "k", "outcome": "succeeded", "external_id": "x", "opened_at": "o",
+        "closed_at": "c", "verified_at": "v", "units": [], "mismatch": None,
+    }  # fmt: skip
+    row = {
+        "workflow": {"workflow_id": "w"},
+        "calls": [{"step": step, "undoes": step - 2 if step > 2 else None} for _, step in made],
+        "effects": [{"name": name, "step": step, **plain} for name, step in made],
+    }
+    assert [effect["undone_by"] for effect in effects_of(row)] == ["w.3", None, None, None]
+    row["effects"][2]["verified_at"] = None  # sent, and nobody has seen it
+    assert [effect["undone_by"] for effect in effects_of(row)] == [None] * 4
