@@ -45,9 +45,28 @@ class ListedWorkflow(Contract):
     alerts: tuple[str, ...] | None
 
 
-class WorkflowList(Contract):
-    """`kessai list`. `next_before` continues it with --before; null is the end."""
+class ReasonCount(Contract):
+    """How many cases of the exception queue have this reason."""
 
+    reason: str
+    cases: Annotated[int, Field(ge=1)]
+
+
+class ClassCount(Contract):
+    """How many cases of the exception queue are of this class; `reasons` are the most frequent first."""
+
+    handover_reason: HandoverReason
+    cases: Annotated[int, Field(ge=1)]
+    reasons: tuple[ReasonCount, ...]
+
+
+class WorkflowList(Contract):
+    """`kessai list`. `next_before` continues it with --before; null is the end.
+
+    `classes` count the whole exception queue, the most frequent first; null in any other list.
+    """
+
+    classes: tuple[ClassCount, ...] | None
     workflows: tuple[ListedWorkflow, ...]
     next_before: UUID | None
 

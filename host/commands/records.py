@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -12,13 +13,15 @@ from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id, recorded, rows_of
 from host.commands.output import console, write_json
 from host.commands.workplace import reading
+from host.domain.reasons import handover_class
 from host.explain import explain
 from host.record import handover_reason, status
 from host.settings import Settings
 from host.store import record as store
-from host.views import Ledger, LedgerEntry, ListedEffect, ListedWorkflow, WorkflowList
+from host.views import ClassCount, Ledger, LedgerEntry, ListedEffect, ListedWorkflow, ReasonCount, WorkflowList
 from host.workflows.catalogue import BY_RELEASE, state_names
 from shared_contracts.base import dump
+from shared_contracts.record import HandoverReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,16 @@ async def listed(settings: Settings, wanted: Selection, *, as_json: bool) -> Non
     """Read one page of workflows."""
     _check(wanted)
     async with reading(settings) as pool, pool.connection() as connection:
+        reasons = None
         if wanted.exceptions:
             rows = await store.exceptions(connection, wanted.most)
+            reasons = await store.exception_reasons(connection)
         else:
             before = store.LATEST if wanted.before is None else wanted.before
             rows = await store.page(connection, wanted.state, before, wanted.most)
     more = rows[-1].workflow_id if len(rows) == wanted.most and not wanted.exceptions else None
-    page = WorkflowList(workflows=tuple(_listed(row) for row in rows), next_before=more)
+    classes = None if reasons is None else ranked(reasons)
+    page = WorkflowList(classes=classes, workflows=tuple(_listed(row) for row in rows), next_before=more)
     if as_json:
         write_json(dump(page))
     else:
@@ -80,6 +86,18 @@ def _listed(row: store.Summary) -> ListedWorkflow:
         effects=None if effects is None else tuple(ListedEffect(**effect) for effect in effects),
         alerts=None if alerts is None else tuple(alerts),
     )
+
+
+def ranked(reasons: Mapping[str, int]) -> tuple[ClassCount, ...]:
+    """Put the classes of reasons in order: what is to be improved first comes first."""
+    of_class: dict[HandoverReason, list[ReasonCount]] = {}
+    for reason, cases in sorted(reasons.items(), key=lambda one: (-one[1], one[0])):
+        of_class.setdefault(handover_class(reason).value, []).append(ReasonCount(reason=reason, cases=cases))
+    counted = (
+        ClassCount(handover_reason=name, cases=sum(one.cases for one in of), reasons=tuple(of))
+        for name, of in of_class.items()
+    )
+    return tuple(sorted(counted, key=lambda one: (-one.cases, one.handover_reason)))
 
 
 async def explained(settings: Settings, name: str, *, everything: bool, as_json: bool) -> None:

@@ -13,7 +13,16 @@ from host.commands.output import COLOURS, add, plain, table
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
 from host.store.record import Match
-from host.views import ApprovalView, ApproverList, Explanation, Ledger, PlannedEffect, TokenList, WorkflowList
+from host.views import (
+    ApprovalView,
+    ApproverList,
+    ClassCount,
+    Explanation,
+    Ledger,
+    PlannedEffect,
+    TokenList,
+    WorkflowList,
+)
 from shared_contracts.base import dump
 from shared_contracts.contract import Risk
 from shared_contracts.record import Call, CallError, Record
@@ -143,9 +152,17 @@ def workflows(to: Console, page: WorkflowList) -> None:
         effects = [f"{e.name}: {e.external_id or e.outcome or 'no outcome'}" for e in row.effects or ()]
         cells = (row.workflow_id, row.kind, row.resource, row.state, row.status.value, row.reason, row.handover_reason)
         add(made, *cells, _age(row.age_seconds), *([", ".join(effects), ", ".join(row.alerts or ())] if queue else []))
+    if page.classes:
+        to.print(Text("most frequent  ", style="dim"), Text(_classes(page.classes)), sep="", soft_wrap=True)
     to.print(made if page.workflows else Text("none", style="dim"))
     if page.next_before is not None:
         to.print(f"more: kessai list --before {page.next_before}", style="dim", soft_wrap=True)
+
+
+def _classes(classes: tuple[ClassCount, ...]) -> str:
+    """Write the classes in one line, each with its reasons."""
+    reasons = (", ".join(f"{one.reason} {one.cases}" for one in of.reasons) for of in classes)
+    return "; ".join(f"{of.handover_reason} {of.cases} ({said})" for of, said in zip(classes, reasons, strict=True))
 
 
 def explanation(to: Console, answers: Explanation) -> None:

@@ -146,6 +146,12 @@ async def exceptions(connection: AsyncConnection[Any], most: int) -> list[Summar
     return await _rows(connection, _SQL["exceptions"], {"most": most})
 
 
+async def exception_reasons(connection: AsyncConnection[Any]) -> dict[str, int]:
+    """Count the whole exception queue by reason."""
+    cursor = await connection.execute(_SQL["exception_reasons"])
+    return {reason: cases async for reason, cases in cursor}
+
+
 async def _rows(connection: AsyncConnection[Any], query: LiteralString, parameters: Mapping[str, Any]) -> list[Summary]:
     cursor = connection.cursor(row_factory=class_row(Summary))
     await cursor.execute(query, parameters)

@@ -90,6 +90,9 @@ SELECT w.workflow_id, w.kind, w.tenant_id, w.resource, w.state, w.control_state,
  WHERE w.review_since IS NOT NULL
  ORDER BY w.review_since, w.workflow_id LIMIT %(most)s
 
+-- name: exception_reasons
+SELECT reason, count(*) AS cases FROM workflow WHERE review_since IS NOT NULL GROUP BY reason
+
 -- name: entries
 -- The ledger as it is exported: one row per call, newest workflow first.
 SELECT c.workflow_id, c.step_id, c.call_id, w.tenant_id, w.principal AS subject, c.tool, c.contract_version,

@@ -70,7 +70,10 @@ def test_the_exception_queue_names_what_a_person_has_and_why(stack: Cli, ran: di
     assert ages == sorted(ages, reverse=True)
     mine = next(row for row in rows if row["workflow_id"] == ran["dangerous"])
     assert (mine["reason"], mine["handover_reason"], mine["effects"]) == ("dangerous_goods", "rule_exception", [])
-    assert "dangerous_goods" in stack("list", "--exceptions").out
+    said = stack("list", "--exceptions").out
+    assert "dangerous_goods" in said
+    assert re.match(r"most frequent  [a-z_]+ [1-9][0-9]* \([a-z_]+ [1-9]", said)
+    assert "most frequent" not in stack("list").out
 
 
 def test_pages_follow_one_another_without_gap_or_repeat(stack: Cli, ran: dict[str, str]):

@@ -71,7 +71,7 @@ async def test_the_exception_queue_marks_what_has_an_alert_and_only_that():
         await drive(parts, goods)
         async with parts.pool.connection() as connection:
             queue = await store.exceptions(connection, 10)
-    listed = WorkflowList(workflows=tuple(_listed(row) for row in queue), next_before=None)
+    listed = WorkflowList(classes=None, workflows=tuple(_listed(row) for row in queue), next_before=None)
     fits(dump(listed), "command.list.json")
     marks = {row.workflow_id: row.alerts for row in listed.workflows}
     assert marks == {reached: (alert["code"],), goods: ()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from host.commands.records import _entry, _listed
+from host.commands.records import _entry, _listed, ranked
 from host.engine.drive import drive
 from host.engine.parts import Parts
 from host.store import record as store
@@ -23,7 +23,7 @@ async def page(parts: Parts, **wanted: Any) -> list[dict[str, Any]]:
 
 
 def listed(found: list[store.Row]) -> list[dict[str, Any]]:
-    document = WorkflowList(workflows=tuple(_listed(row) for row in found), next_before=None)
+    document = WorkflowList(classes=None, workflows=tuple(_listed(row) for row in found), next_before=None)
     return list(fits(dump(document), "command.list.json")["workflows"])
 
 
@@ -113,3 +113,21 @@ async def test_a_wrong_effect_is_listed_as_one_that_has_to_be_undone():
     assert row["state"] == "COMPENSATION_REQUIRED"
     assert write["compensation_state"] == "required"
     assert write["verified_at"] is None
+
+
+@asynchronous
+async def test_the_exception_queue_is_counted_whole_and_its_most_frequent_class_comes_first():
+    tools = FakeTools()
+    async with engine(tools) as parts:
+        for n, code in enumerate(("scope_missing", "not_eligible", "quantity_gone", "quantity_gone")):
+            tools.script = {"create_return": [rejected(code)]}
+            await drive(parts, await take(parts, order_id=f"A-{n}"))
+        tools.script = {}
+        await drive(parts, await take(parts, order_id="A-9"))
+        async with parts.pool.connection() as connection:
+            first = await store.exceptions(connection, 1)
+            reasons = await store.exception_reasons(connection)
+    assert len(first) == 1
+    assert sum(reasons.values()) == 4
+    classes = [(one.handover_reason, one.cases, [of.cases for of in one.reasons]) for one in ranked(reasons)]
+    assert classes == [("rule_exception", 3, [2, 1]), ("permission", 1, [1])]
