@@ -76,7 +76,9 @@ def external_ids(state: State) -> dict[str, str]:
 def _state(row: Row) -> State:
     """Read the layers; stops, timers and the day's costs have no place in what is only read."""
     unread = dict.fromkeys(("updates_stopped", "reads_stopped", "asleep", "leased"), False)
-    return from_row({**row, **unread, "cost_today": 0, "approval": None, "decisions": len(row["decisions"])})
+    return from_row(
+        {**row, **unread, "cost_today": 0, "approval": None, "compensation": None, "decisions": len(row["decisions"])}
+    )
 
 
 def _checkpoint(move: Row) -> dict[str, Any]:

@@ -90,7 +90,7 @@ TOOLS: dict[str, Tool] = {
             after=("create_return", "get_return_links"), preconditions=("return_is_the_customers", "label_is_unused"),
             timeout_seconds=10, attempts_max=1, side_effect="return_cancelled",
             idempotency_key=FROM_TOKEN, idempotency_retention_days=_YEAR_DAYS,
-            reconcile_with="find_return", ambiguous_failure=Ambiguous.RECONCILE_THEN_STOP,
+            reconcile_with="find_return", ambiguous_failure=Ambiguous.RECONCILE_THEN_RESEND_ONCE,
             success_when=Equals("status", "cancelled"), evidence=("return_id", "status", "evidence_ref"),
             external_id="return_id", verification=Verification.READ_BACK,
             verify=ReadBack("get_return", matches=("order_id", "return_id", "status")),

@@ -17,6 +17,7 @@ class Limits:
 
     calls: int  # tool calls of one workflow, each attempt one
     calls_per_tool: int
+    compensation_calls: int  # of one compensation, beside the others
     active_seconds: float  # time at work; waiting is outside
     tokens: int  # what the planner may read and write for one workflow
     call_ceiling_seconds: float  # behind each tool's own timeout

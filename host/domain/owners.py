@@ -21,12 +21,12 @@ OWNERS: dict[str, Owner] = {
     **dict.fromkeys(("Task.state", "Task.resume_state", "Task.reason"), Owner.STEP),
     "State.proposal": Owner.STEP,
     "Evidence.calls": Owner.STEP, "Evidence.effects": Owner.STEP,
-    "Evidence.versions": Owner.LOADED, "Evidence.asked": Owner.LOADED,
+    "Evidence.versions": Owner.LOADED, "Evidence.asked": Owner.LOADED, "Evidence.undoing": Owner.STEP,
     **dict.fromkeys((f"ControlLayer.{name}" for name in (
         "control", "tokens", "cost_micros", "cost_today", "refusals_in_a_row", "refusals", "recoveries")), Owner.STEP),
     **dict.fromkeys(("ControlLayer.active_ms", "ControlLayer.entered_active_ms"), Owner.COMMIT),
-    **dict.fromkeys((f"ControlLayer.{name}" for name in (
-        "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep")), Owner.LOADED),
+    **dict.fromkeys(("ControlLayer.updates_stopped", "ControlLayer.reads_stopped"), Owner.STEP),  # by what it finds
+    **dict.fromkeys((f"ControlLayer.{name}" for name in ("leased", "abandoned", "asleep")), Owner.LOADED),
     "Trace.version": Owner.COMMIT, "Trace.fence": Owner.COMMIT, "Trace.committed_at": Owner.COMMIT,
     "Trace.seq": Owner.STEP, "Trace.decisions": Owner.STEP,
 }

@@ -55,6 +55,9 @@ HANDOVER: dict[str, Handover] = {
     "unverified_effect": _H.EXTERNAL_FAULT,
     "protocol": _H.EXTERNAL_FAULT,
     "contract_broken": _H.EXTERNAL_FAULT,
+    "wrong_effect": _H.EXTERNAL_FAULT,
+    "compensated": _H.EXTERNAL_FAULT,
+    "linked_entries": _H.RULE_EXCEPTION,
 }
 
 # The only reasons that a planner may give for handing over; any other word of its is `planner_needs_human`.

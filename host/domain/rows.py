@@ -50,6 +50,7 @@ class Gathered:
         self.add(
             "calls_opened",
             step=call.step,
+            undoes=call.undoes,
             call_id=call.call_id,
             tool=call.tool,
             contract_version=call.contract_version,

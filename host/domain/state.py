@@ -85,6 +85,7 @@ class CallRecord:
     error: str | None
     attempts: tuple[Attempt, ...]
     contract_version: str  # as it was opened under
+    undoes: int | None = None  # the step whose effect it undoes: code's call, which no planner proposed
 
     def sends(self) -> int:
         """Count every send of the call itself; the token's attempt number."""
@@ -119,6 +120,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Undoing:
+    """A compensation that is not over: whose effect, from which step on its calls are, and how long it may take yet."""
+
+    step: int
+    first_step: int
+    seconds_left: float
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What was observed, and the versions that the workflow is pinned to."""
 
@@ -126,19 +136,28 @@ class Evidence:
     effects: tuple[Effect, ...]
     versions: Mapping[str, str]
     asked: Asked | None
+    undoing: Undoing | None
 
     def seen(self) -> tuple[Seen, ...]:
         """Give the settled calls: results of successes (a write's only once verified), codes of refusals."""
-        settled = {Execution.VERIFIED, Execution.FAILED}
-        return tuple(
-            Seen(call.tool, call.result if call.execution is Execution.VERIFIED else None, call.error)
-            for call in self.calls
-            if call.execution in settled and call.error not in NOT_COUNTED
-        )
+        return tuple(_seen(call) for call in self.calls if call.undoes is None and _settled(call))
+
+    def seen_undoing(self) -> tuple[Seen, ...]:
+        """Give what undid something: all that went well, and of the compensation that is not over what was refused."""
+        since = 0 if self.undoing is None else self.undoing.first_step
+        own = (call for call in self.calls if call.undoes is not None and _settled(call))
+        return tuple(_seen(call) for call in own if call.execution is Execution.VERIFIED or call.step >= since)
+
+    def made_ids(self) -> dict[str, str]:
+        """Give the external ids of all that was made, verified or not, by tool."""
+        return {e.name: e.external_id for e in self.effects if e.external_id is not None and e.outcome == "succeeded"}
 
     def verified_ids(self) -> dict[str, str]:
-        """Give the external ids of verified effects by tool."""
-        return {e.name: e.external_id for e in self.effects if e.verified and e.external_id is not None}
+        """Give the external ids of verified effects that stand, by tool."""
+        undoing = {call.step: call.undoes for call in self.calls if call.undoes is not None}
+        undone = {undoing[e.step] for e in self.effects if e.verified and e.step in undoing}
+        standing = (e for e in self.effects if e.verified and e.step not in undone)
+        return {e.name: e.external_id for e in standing if e.external_id is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +222,18 @@ class State:
         return self.control.control in ENDS
 
     def calls_made(self) -> int:
-        """Count tool calls against the workflow's limit: every attempt is one."""
-        return sum(call.counted() for call in self.evidence.calls)
+        """Count tool calls against the workflow's limit: every attempt is one; what undoes has a limit of its own."""
+        return sum(call.counted() for call in self.evidence.calls if call.undoes is None)
 
     def calls_made_of(self, tool: str) -> int:
         """Count tool calls of one tool."""
-        return sum(call.counted() for call in self.evidence.calls if call.tool == tool)
+        return sum(call.counted() for call in self.evidence.calls if call.undoes is None and call.tool == tool)
 
     def calls_left(self, tool: str, limits: Limits) -> bool:
         """Tell whether one more call of the tool is within the limits."""
+        if self.evidence.undoing is not None:
+            undone = (call for call in self.evidence.calls if call.step >= self.evidence.undoing.first_step)
+            return sum(call.counted() for call in undone) < limits.compensation_calls
         return self.calls_made() < limits.calls and self.calls_made_of(tool) < limits.calls_per_tool
 
     def with_call(self, call: CallRecord) -> State:
@@ -268,6 +290,7 @@ def from_row(row: Mapping[str, Any]) -> State:
             effects=tuple(_effect(effect) for effect in row["effects"]),
             versions={name: w[name] for name in ("order_snapshot", "policy", "authz")},
             asked=None if row["approval"] is None else _asked(row["approval"]),
+            undoing=None if row["compensation"] is None else _undoing(row["compensation"]),
         ),
         control=ControlLayer(
             control=control,
@@ -280,6 +303,11 @@ def from_row(row: Mapping[str, Any]) -> State:
         ),
         trace=Trace(w["version"], w["fence"], w["seq"], row["decisions"]),
     )
+
+
+def _undoing(row: Mapping[str, Any]) -> Undoing:
+    left = datetime.fromisoformat(row["due_at"]) - datetime.fromisoformat(row["read_at"])
+    return Undoing(row["step"], row["first_step"], left.total_seconds())
 
 
 def _asked(row: Mapping[str, Any]) -> Asked:
@@ -296,12 +324,20 @@ def _asked(row: Mapping[str, Any]) -> Asked:
     )
 
 
+def _settled(call: CallRecord) -> bool:
+    return call.execution in {Execution.VERIFIED, Execution.FAILED} and call.error not in NOT_COUNTED
+
+
+def _seen(call: CallRecord) -> Seen:
+    return Seen(call.tool, call.result if call.execution is Execution.VERIFIED else None, call.error)
+
+
 _TASK_NAMES = (
     "kind", "release", "tenant_id", "principal", "request_id", "customer", "resource", "state", "resume_state",
     "reason",
 )  # fmt: skip
 _COUNTED = ("active_ms", "entered_active_ms", "tokens", "cost_micros", "refusals_in_a_row", "recoveries")
-_CALL_NAMES = ("step", "call_id", "tool", "arguments", "fingerprint", "result", "contract_version")
+_CALL_NAMES = ("step", "undoes", "call_id", "tool", "arguments", "fingerprint", "result", "contract_version")
 _EFFECT_NAMES = ("step", "attempt", "name", "idempotency_key", "outcome", "external_id")
 
 

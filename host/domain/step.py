@@ -28,7 +28,8 @@ from host.domain.outcome import CallError
 from host.domain.proposals import PlannerFault, ToolCall, Usage
 from host.domain.reasons import review_end
 from host.domain.rows import Gathered, Rows, error_record
-from host.domain.state import Attempt, CallRecord, Effect, State
+from host.domain.severe import SCOPES, Severe
+from host.domain.state import Attempt, CallRecord, Effect, State, Undoing
 from host.domain.wait import Wait
 from host.domain.workflow import RESUME, Finding, Move, Workflow
 from shared_contracts.approval import LIFETIME, Action, ApprovalEvent, action_digest
@@ -91,7 +92,23 @@ class Step:
         self._rows.add("outbox", seq=self.state.trace.seq, topic=f"{task.kind}.{task.state.lower()}", payload=told)
 
     def review(self, event: str, reason: str, evidence: Iterable[str] = ()) -> None:
-        """Hand the case to a person, or call it failed where the fault is ours."""
+        """Hand the case to a person, or call it failed where the fault is ours; nothing goes on being undone."""
+        if self.state.evidence.undoing is not None:
+            event = event if self.state.task.state == self.workflow.retry_state else "not_compensable"
+            self.close_compensation("impossible")
+        self._hand_over(event, reason, evidence)
+
+    def compensated(self) -> None:
+        """All of it is undone; a person has the last look."""
+        self.close_compensation("done")
+        self._hand_over("compensated", "compensated", ())
+
+    def overdue(self) -> None:
+        """It was not undone in time."""
+        self.close_compensation("overdue")
+        self._hand_over("overdue", "overdue", ())
+
+    def _hand_over(self, event: str, reason: str, evidence: Iterable[str]) -> None:
         end = review_end(reason)
         if end is Control.FAILED and self.state.control.control is Control.TOOL_PROPOSED:
             self.go(REFUSED, reason)  # no edge leads from a call that waits to a failure
@@ -124,8 +141,32 @@ class Step:
         """Record that somebody, or a planner, reached for what is not theirs."""
         self._audit("alert", code, details)
 
+    def stop(self, finding: Severe, reason: str) -> None:
+        """Let nothing new begin from this commit on; what is under way is finished and recorded."""
+        scopes = SCOPES[finding]
+        self._rows.add("stops", scopes=list(scopes), actor="engine", reason=reason, cause=finding.value)
+        control = self.state.control
+        reads = control.reads_stopped or "reads" in scopes
+        self.state = replace(self.state, control=replace(control, updates_stopped=True, reads_stopped=reads))
+
+    def open_compensation(self, step: int, hours: int, by: str, reason: str) -> None:
+        """Have the effect of a step undone within its time."""
+        first = len(self.state.evidence.calls) + 1
+        opened = {"step": step, "first_step": first, "hours": hours, "ordered_by": by, "reason": reason}
+        self._rows.add("compensations_opened", **opened)
+        undoing = Undoing(step, first, hours * 3600.0)
+        self.state = replace(self.state, evidence=replace(self.state.evidence, undoing=undoing))
+
+    def close_compensation(self, outcome: str) -> None:
+        """Say what came of it; one that is not done stops what might need another."""
+        self._rows.add("compensations_closed", state=outcome)
+        self.state = replace(self.state, evidence=replace(self.state.evidence, undoing=None))
+        if outcome != "done":
+            self.stop(Severe.NOT_COMPENSABLE, outcome)
+
     def open_call(self, proposal: ToolCall, tool: Tool, execution: Execution) -> None:
-        """Make a step out of a proposal that was taken; refusals in a row are over."""
+        """Make a step out of a proposal that was taken, or of a call that undoes; refusals in a row are over."""
+        undoing = self.state.evidence.undoing
         call = CallRecord(
             step=len(self.state.evidence.calls) + 1,
             call_id=proposal.call_id,
@@ -137,6 +178,7 @@ class Step:
             error=None,
             attempts=(),
             contract_version=tool.version,
+            undoes=None if undoing is None else undoing.step,
         )
         self._rows.open_call(call)
         taken = replace(self.state, control=replace(self.state.control, refusals_in_a_row=0))
@@ -166,7 +208,8 @@ class Step:
         """Send the call in hand: running, an attempt, and for a write the intent under its key and its approval."""
         self.mark_call(Execution.RUNNING, stamps=("authorized", "started"))
         self.open_attempt("call", tool.name, jti)
-        self._active_limit_ms = int(self.workflow.limits.active_seconds * 1000)
+        if self.state.evidence.undoing is None:  # that has a time of its own
+            self._active_limit_ms = int(self.workflow.limits.active_seconds * 1000)
         if tool.writes:
             self._open_effect(tool, decision_n, approved_version)
         self.go(DISPATCHED)
@@ -217,7 +260,10 @@ class Step:
 
     def _open_effect(self, tool: Tool, decision_n: int, approved_version: int | None) -> None:
         task, call = self.state.task, self.state.in_hand()
-        effect = Effect(call.step, call.sends(), tool.name, key_of(task.workflow_id, tool.name), None, None, False)
+        key = key_of(task.workflow_id, tool.name)
+        earlier = [e.attempt for e in self.state.evidence.effects if e.idempotency_key == key]
+        attempt = max(call.sends(), *(n + 1 for n in earlier)) if earlier else call.sends()
+        effect = Effect(call.step, attempt, tool.name, key, None, None, False)
         first = tool.name == self.workflow.effects[0]  # what follows it rests on what is this case's own by then
         if first:
             self.contest(writes=True)

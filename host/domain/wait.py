@@ -18,6 +18,7 @@ class Wait:
     after_seconds: float | None
 
 
+ENDED = Wait("ended", None)
 APPROVAL = Wait("approval", LIFETIME.total_seconds())  # nobody there: it ends by itself
 
 

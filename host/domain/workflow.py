@@ -16,6 +16,8 @@ from pydantic import BaseModel
 from host.domain.control import INTO_END, OBSERVED, PLAIN, REFUSED, REOPENED, STARTED, Actor, Control, Edge
 from host.domain.limits import Limits
 from host.domain.proposals import PlannerDecision, PlannerView
+from host.domain.severe import Severe
+from host.domain.undo import Undo
 from shared_contracts.base import Money
 
 # While a request is under way no clock, approver or operator moves the row: their event waits for its outcome.
@@ -118,6 +120,7 @@ class Workflow:
     success: str  # the end that means done
     retry_state: str | None
     approval_state: str | None
+    compensation_state: str | None
     resource: Callable[[Mapping[str, Any]], str]
     customer: Callable[[Mapping[str, Any]], str]
     units: Callable[[Mapping[str, Any]], tuple[str, ...]]  # what two cases must not work on at once
@@ -127,6 +130,11 @@ class Workflow:
     # what a person approves, None where the evidence does not tell; a kind without it cannot ask anybody
     approvable: Callable[[tuple[Seen, ...]], Approvable | None] | None
     propose: Callable[[PlannerView], PlannerDecision]
+    # the case, the tool whose effect is undone, the ids of all that was made, and the answers of what undid so far
+    undo: Callable[[Mapping[str, Any], str, Mapping[str, str], tuple[Seen, ...]], Undo]
+    # of a tool that may need an approval: whether what was made went beyond what was approved, None: nothing was
+    overstepped: Callable[[tuple[Seen, ...], Mapping[str, Any], Money | None], bool]
+    severe: Callable[[str, Mapping[str, Any]], Severe]  # what an effect is that differs in these fields
     message: Callable[[str, str, Language, Mapping[str, str], tuple[Seen, ...]], str]
     owners: Mapping[str, str]  # who answers for a case in each state
 

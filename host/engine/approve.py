@@ -16,7 +16,7 @@ from host.domain.outcome import CallError
 from host.domain.principals import AuthorizationSet
 from host.domain.state import Asked, State, from_row
 from host.domain.step import Step
-from host.domain.wait import Wait
+from host.domain.wait import ENDED, Wait
 from host.engine.approval import request_of
 from host.engine.parts import Kind
 from host.engine.wake import Wake
@@ -98,7 +98,7 @@ async def take_decision(desk: Desk, text: str, looked_seconds: float) -> Approva
     try:
         async with desk.pool.connection() as connection, connection.transaction():
             if step.state.ended():
-                await ledger.commit_steps(connection, step.rows("approvals", 1.0, Wait("ended", None)))
+                await ledger.commit_steps(connection, step.rows("approvals", 1.0, ENDED))
             else:
                 await ledger.commit_steps(connection, step.rows("approvals", 1.0, APPROVED))
                 await desk.wake(connection, workflow_id)

@@ -12,7 +12,9 @@ from host.domain.principals import Principal
 from host.domain.state import State
 from host.domain.step import Step
 from host.domain.suitability import is_update
+from host.domain.undo import NextCall
 from host.engine.approval import void
+from host.engine.compensate import plan
 from host.engine.parts import Parts
 from shared_contracts.contract import Tool, offerable
 from shared_contracts.digest import NotCanonicalError, action_fingerprint, canonical_json
@@ -61,7 +63,8 @@ def _facts(parts: Parts, step: Step, proposed: Proposed) -> Facts:
     workflow, state = step.workflow, step.state
     tool = parts.registry.get(proposed.name)
     principal = _principal_of(parts, state)
-    bindings = workflow.bindings(state.task.case, state.evidence.seen())
+    undoing = _undoing(step)
+    bindings = workflow.bindings(state.task.case, state.evidence.seen()) if undoing is None else undoing.arguments
     return Facts(
         tool_name=proposed.name,
         tool_known=tool is not None and offerable(tool),
@@ -70,14 +73,15 @@ def _facts(parts: Parts, step: Step, proposed: Proposed) -> Facts:
         updates_stopped=state.control.updates_stopped,
         reads_stopped=state.control.reads_stopped,
         in_catalogue=principal is not None and proposed.name in principal.tools,
-        in_state=proposed.name in workflow.tools.get(state.task.state, ()) and _in_turn(parts, state, proposed.name),
+        in_state=_in_state(parts, step, proposed.name) if undoing is None else proposed.name == undoing.tool,
         available=proposed.name in parts.tools.available(),
         same_tenant=principal is not None and principal.tenant_id == state.task.tenant_id,
         on_resource=tool is not None and proposed.arguments.get(tool.resource_argument) == state.task.resource,
         bound_arguments_hold=tool is not None and _bound(tool, proposed.arguments, bindings),
         scope_held=tool is not None and principal is not None and tool.scope in principal.scopes,
-        budget_left=state.calls_left(proposed.name, workflow.limits) and turns_left(parts, step),
-        repeated=_repeats(state, proposed) >= workflow.limits.repeats,
+        budget_left=state.calls_left(proposed.name, workflow.limits)
+        and (undoing is not None or turns_left(parts, step)),
+        repeated=undoing is None and _repeats(state, proposed) >= workflow.limits.repeats,
         needs_approval=tool is not None
         and workflow.needs_approval(tool.approval_required_when, state.evidence.seen(), state.task.case),
         approved=tool is not None and _approved(parts, state, tool, proposed),
@@ -104,6 +108,17 @@ def turns_left(parts: Parts, step: Step) -> bool:
     free = control.cost_micros == 0 and (parts.planner.deterministic or control.cost_today == 0)
     affordable = free or control.cost_today < daily
     return step.active_ms < limits.active_seconds * 1000 and control.tokens < limits.tokens and affordable
+
+
+def _undoing(step: Step) -> NextCall | None:
+    """Give the one call that undoing asks for; None where nothing is undone, or no call is asked for."""
+    undoing = step.state.evidence.undoing
+    asked = None if undoing is None else plan(step.workflow, step.state, undoing)
+    return asked if isinstance(asked, NextCall) else None
+
+
+def _in_state(parts: Parts, step: Step, name: str) -> bool:
+    return name in step.workflow.tools.get(step.state.task.state, ()) and _in_turn(parts, step.state, name)
 
 
 def _in_turn(parts: Parts, state: State, name: str) -> bool:

@@ -20,7 +20,8 @@ from host.domain.control import STARTED, WAITED, Actor, Control, Execution
 from host.domain.outcome import Outcome, Rejected, Success, Unknown
 from host.domain.state import State, from_row
 from host.domain.step import Step
-from host.domain.wait import UNITS_BUSY_SECONDS, Wait, halted
+from host.domain.wait import ENDED, UNITS_BUSY_SECONDS, Wait
+from host.engine.compensate import compensate, halt
 from host.engine.lease import Lease
 from host.engine.parts import Kind, Parts, new_jti
 from host.engine.propose import ask_planner, redispatch
@@ -97,7 +98,7 @@ class _Driver:
             if wait is None and not self.step.state.ended():
                 wait = await self._next_call()
             ended = self.step.state.ended()
-            wait = await self._commit(Wait("ended", None) if ended else wait)
+            wait = await self._commit(ENDED if ended else wait)
             if wait is not None:
                 return self.state
             wait = await self._perform()
@@ -116,10 +117,10 @@ class _Driver:
             instead = self.step.instead
             if instead is None:
                 raise
-            wait = Wait("ended", None)
+            wait = ENDED
             match error:
                 case StoppedError():
-                    wait = halted(reads=isinstance(error, ReadsStoppedError))
+                    wait = halt(instead, reads=isinstance(error, ReadsStoppedError))
                 case OutOfTimeError():
                     instead.review("limit", "limit")
                 case ApprovalOverError():
@@ -146,6 +147,12 @@ class _Driver:
     async def _next_call(self) -> Wait | None:
         """Bring the workflow to a dispatched call, a wait or an end."""
         while (control := self.step.state.control.control) in {Control.PLANNING, Control.TOOL_PROPOSED}:
+            undoing = self.step.state.evidence.undoing
+            if undoing is not None:
+                wait = compensate(self.parts, self.step, undoing)
+                if wait is not None or self.step.state.ended():
+                    return wait
+                return redispatch(self.parts, self.step)
             if control is Control.PLANNING and not self.parts.planner.deterministic:
                 await self._flush()
             self.step.active_ms = self._active_ms()
@@ -242,7 +249,7 @@ class _Driver:
         limits = self.kind.workflow.limits
         timeout = min(float(tool.timeout_seconds), limits.call_ceiling_seconds)
         # what was done has to be found out also where the time for doing it is up
-        if self.state.request().purpose == "call":
+        if self.state.request().purpose == "call" and self.state.evidence.undoing is None:
             timeout = max(0.1, min(timeout, limits.active_seconds - self._active_ms() / 1000))
         await self.lease.holding(
             self.state, self.parts.tools.turn(self.state.task.tenant_id, self.state.task.principal)

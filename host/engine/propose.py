@@ -20,6 +20,7 @@ from host.domain.step import Step
 from host.domain.wait import APPROVAL, Wait, halted
 from host.domain.workflow import Version, told, unmet
 from host.engine.approval import action_of, void
+from host.engine.compensate import halt
 from host.engine.decide import Proposed, authorise, offered, turns_left
 from host.engine.parts import Parts, new_jti
 from host.engine.settle import OUTDATED, approval_expired, ask_again
@@ -36,8 +37,6 @@ _NOT_DONE = PlannerFault("unbacked_completion_claim", "The task is not done; pro
 
 async def ask_planner(parts: Parts, step: Step) -> Wait | None:
     """Make one turn with the planner and move the step by what it says."""
-    if not step.workflow.tools.get(step.state.task.state):
-        return Wait("compensation", None)
     if not turns_left(parts, step):
         return step.review("limit", "limit")
     names = offered(parts, step)
@@ -173,7 +172,7 @@ def redispatch(parts: Parts, step: Step) -> Wait | None:
             of_this = asked is not None and asked.action.tool == tool.name
             return dispatch(step, tool, number, asked.version if asked is not None and of_this else None)
         case Verdict.HALT:
-            return halted(reads=decision.reason == "reads_stopped")
+            return halt(step, reads=decision.reason == "reads_stopped")
         case Verdict.REQUIRE_APPROVAL:
             return _unapproved(parts, step, tool, call)
         case Verdict.DENY:

@@ -13,7 +13,7 @@ from host.domain.control import REFUSED, Actor, Control, Execution
 from host.domain.outcome import CallError
 from host.domain.state import State
 from host.domain.step import Step
-from host.domain.wait import Wait
+from host.domain.wait import ENDED
 from host.engine.accept import Origin, Pins, Taken, accept, read_case
 from host.engine.approve import ApprovalRefusedError, Desk, load_case, not_waiting, waiting
 from host.store import ledger
@@ -39,7 +39,7 @@ async def withdraw(desk: Desk, workflow_id: UUID, by: str) -> None:
     step.note("withdrawn", by)
     try:
         async with desk.pool.connection() as connection:
-            await ledger.commit_steps(connection, step.rows("withdrawals", 1.0, Wait("ended", None)))
+            await ledger.commit_steps(connection, step.rows("withdrawals", 1.0, ENDED))
     except StaleWorkflowError as error:
         raise ApprovalRefusedError(not_waiting(await load_case(desk, workflow_id))) from error
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from host.domain.control import ANSWERED, NEXT_ATTEMPT, OBSERVED, WAITED, Actor, Control, Execution
 from host.domain.outcome import CallError
+from host.domain.severe import Severe
 from host.domain.step import Step
 from host.domain.wait import APPROVAL, Wait
 from host.domain.workflow import Seen, Transition, Version, unmet
@@ -74,20 +75,26 @@ def _foreign_answer(step: Step, tool: Tool, result: Mapping[str, Any]) -> None:
     error = CallError("foreign_answer", Category.PROTOCOL, "the answer is about another object")
     step.fail_call(error)
     step.alert("foreign_answer", {"tool": tool.name})
+    step.stop(Severe.FOREIGN_DATA, f"{tool.name} answered about another object")
     return step.review(*_review_of(error))
 
 
 def wrong_effect(step: Step, tool: Tool, wrong: Mapping[str, Any]) -> None:
     """What was made is not what was asked for: record it, tell somebody, and have it undone."""
     error = CallError("wrong_effect", Category.BUSINESS, f"the effect differs in {', '.join(sorted(wrong))}")
+    call = step.state.in_hand()
     step.mark_call(Execution.FAILED, error=error, stamps=("delivered",))
     step.alert("wrong_effect", wrong)
+    step.stop(step.workflow.severe(tool.name, wrong), f"{tool.name} differs in {', '.join(sorted(wrong))}")
     if step.state.control.control is Control.TOOL_RUNNING:
         step.go(ANSWERED, "wrong_effect")
     row = step.workflow.transition(step.state.task.state, "wrong_effect", Actor.ENGINE)
+    if step.state.evidence.undoing is not None:  # what was to undo it did something else
+        return step.review("not_compensable", "wrong_effect")
     if row is not None and _unmet(step, tool, row, {}):  # compared by another contract: a person looks first
         return step.review("undecidable", "version_changed")
-    return step.business("wrong_effect", OBSERVED, "wrong_effect")
+    step.business("wrong_effect", OBSERVED, "wrong_effect")
+    return step.open_compensation(call.step, tool.compensate_within_hours, "engine", "wrong_effect")
 
 
 def conclude(step: Step, tool: Tool, seen: Seen) -> None:

@@ -16,7 +16,7 @@ from procrastinate.exceptions import ConnectorException
 from host.domain.rows import Rows
 from host.domain.state import State, from_row
 from host.domain.step import Step
-from host.domain.wait import Wait
+from host.domain.wait import ENDED
 from host.engine.parts import Parts
 from host.engine.settle import expire
 from host.engine.wake import Wake
@@ -73,7 +73,7 @@ def _expired(parts: Parts, state: State) -> Rows:
     kind = parts.kinds[state.task.kind, state.task.release]
     step = Step(state, kind.workflow, kind.moves, claim=True, active_ms=state.control.active_ms)
     expire(step)
-    return step.rows(parts.owner, parts.lease_seconds, Wait("ended", None))
+    return step.rows(parts.owner, parts.lease_seconds, ENDED)
 
 
 async def requeue_stalled(app: App, stalled_seconds: float) -> int:

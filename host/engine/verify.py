@@ -18,6 +18,7 @@ from host.domain.workflow import Seen
 from host.engine.again import read_again
 from host.engine.parts import Parts
 from host.engine.settle import conclude, wrong_effect
+from shared_contracts.base import dump
 from shared_contracts.contract import Tool
 
 
@@ -32,7 +33,7 @@ def _record_in(read: Tool, result: Mapping[str, Any]) -> Mapping[str, Any] | Non
     return result["record"] if read.looks_up else result
 
 
-def _differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict[str, Any]:
+def differences(tool: Tool, call: CallRecord, record: Mapping[str, Any]) -> dict[str, Any]:
     """Name each field in which request, answer and read do not agree; empty means verified."""
     if tool.read_back is None:
         return {}
@@ -82,13 +83,24 @@ def verified(parts: Parts, step: Step, tool: Tool, read: Tool, outcome: Outcome)
 def judge(step: Step, tool: Tool, record: Mapping[str, Any]) -> None:
     """Compare, and move: verified, or a wrong effect that has to be undone. Expects control `observing`."""
     call = step.state.in_hand()
-    wrong = _differences(tool, call, record)
+    wrong = differences(tool, call, record) | _unapproved(step, tool, record)
     if not wrong:
         step.close_effect("succeeded", verified=True)
         step.mark_call(Execution.VERIFIED, stamps=("verified", "delivered"))
         return conclude(step, tool, Seen(tool.name, call.result, None))
     step.close_effect("succeeded", mismatch=wrong)
     return wrong_effect(step, tool, wrong)
+
+
+def _unapproved(step: Step, tool: Tool, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Hold an effect against the yes that it was made with; one that needs none has to look it, too."""
+    if tool.approval_required_when == "":
+        return {}
+    asked = step.state.evidence.asked
+    approved = None if asked is None or asked.action.tool != tool.name else asked.action.amount
+    if not step.workflow.overstepped(step.state.evidence.seen(), record, approved):
+        return {}
+    return {"approval": {"asked": None if approved is None else dump(approved), "answered": None, "read": None}}
 
 
 def _again(parts: Parts, step: Step, tool: Tool, code: str) -> Wait | None:

@@ -47,6 +47,10 @@ class ApproverKeyError(StoreError):
     """A key cannot be trusted as this person's."""
 
 
+class OneAtATimeError(StoreError):
+    """After a stop one workflow is driven at a time, and another one is."""
+
+
 class UnitsBusyError(StoreError):
     """Another workflow is at work on the same units; what it did will be known in a moment."""
 
@@ -62,6 +66,7 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS004": ReadsStoppedError,
     "KS005": UnitsBusyError,
     "KS006": ApprovalOverError,
+    "KS007": OneAtATimeError,
     "KS010": InvariantError,
     "KS011": InvariantError,
     "KS012": InvariantError,

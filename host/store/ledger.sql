@@ -13,13 +13,17 @@ SELECT to_jsonb(w) - 'body_sha256' AS workflow,
           FROM approval_request r LEFT JOIN approval a USING (workflow_id, version)
          WHERE r.workflow_id = w.workflow_id ORDER BY r.version DESC LIMIT 1) AS approval,
        (SELECT count(*) FROM decision d WHERE d.workflow_id = w.workflow_id) AS decisions,
+       (SELECT to_jsonb(c) || jsonb_build_object('read_at', clock_now())
+          FROM compensation c WHERE c.workflow_id = w.workflow_id AND c.state = 'required') AS compensation,
        coalesce((SELECT c.cost_micros FROM planner_cost c
                   WHERE c.day = (clock_now() AT TIME ZONE 'UTC')::date), 0) AS cost_today,
-       stopped('updates') AS updates_stopped,
-       stopped('reads') AS reads_stopped,
+       stopped('updates') AND u.halted AS updates_stopped,
+       stopped('reads') AND u.halted AS reads_stopped,
        w.lease_until > clock_now() AS leased,
        w.wake_at > clock_now() AS asleep
-  FROM workflow w
+  FROM workflow w,
+       LATERAL (SELECT NOT EXISTS (SELECT FROM compensation c WHERE c.workflow_id = w.workflow_id AND c.state = 'required'
+                                      AND c.released_by IS NOT NULL) AS halted OFFSET 0) u
  WHERE w.workflow_id = ANY (%(workflow_ids)s)
 
 -- name: commit_steps

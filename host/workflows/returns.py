@@ -18,9 +18,11 @@ from pydantic import Field
 from host.domain.control import NEXT_ATTEMPT, OBSERVED, PROPOSED, REOPENED, WAITED, Actor, Control, Edge
 from host.domain.limits import Limits
 from host.domain.proposals import NeedsHuman, PlannerDecision, PlannerView, ToolCall
+from host.domain.severe import Severe
+from host.domain.undo import Impossible, NextCall, Undo, Undone
 from host.domain.workflow import RESUME, Approvable, Finding, Seen, Transition, Version, Workflow
 from host.workflows.returns_messages import message
-from shared_contracts.base import Contract, Identifier, Moment, Prose, parse
+from shared_contracts.base import Contract, Identifier, Moment, Money, Prose, parse
 from shared_contracts.digest import digest
 from shared_contracts.policies import PolicyFacts
 from shared_contracts.returns import Ask, ReturnLines, ReturnReason, Ruling, RulingOutcome, rule
@@ -230,6 +232,59 @@ def approvable(seen: tuple[Seen, ...]) -> Approvable | None:
     return Approvable(known.facts.refund, str(order["destination_ref"]), known.order_version, known.rule_version)
 
 
+def undo(case: Mapping[str, Any], wrong: str, made: Mapping[str, str], done: tuple[Seen, ...]) -> Undo:
+    """Undo a return while nothing hangs on it: look, cancel, look again, and correct what the customer was told.
+
+    A notice that is wrong is corrected by another one; the return that it is about stands.
+    """
+    refused = next((one.error for one in done if one.error is not None), None)
+    if refused is not None:
+        return Impossible(refused)
+    about = {"order_id": case["order_id"], "return_id": made.get("create_return", "")}
+    if wrong == "create_return":
+        cancelled = next((n for n, one in enumerate(done) if one.tool == "cancel_return"), None)
+        looks = [(n, one) for n, one in enumerate(done) if one.tool == "get_return_links"]
+        if not looks or (cancelled is not None and looks[-1][0] < cancelled):
+            return NextCall("get_return_links", about)
+        hangs = _hangs_on_it(looks[-1][1].result)
+        if hangs is not None:
+            return Impossible(hangs)
+        if cancelled is None:
+            return NextCall("cancel_return", about)
+    told = made.get("send_return_notice")
+    if told is not None and not any(one.tool == "send_correction_notice" for one in done):
+        return NextCall("send_correction_notice", {**about, "corrects": told})
+    return Undone()
+
+
+def _hangs_on_it(links: Mapping[str, Any] | None) -> str | None:
+    """Name what keeps code from undoing a return: goods on their way, or entries that other systems have made."""
+    if links is None or links["label_used"]:
+        return "label_used"
+    return "linked_entries" if links["inventory_entries"] or links["accounting_entries"] else None
+
+
+def severe(tool: str, wrong: Mapping[str, Any]) -> Severe:
+    """Say what an effect is that differs in these fields from what was asked for, answered or approved."""
+    if tool in {"send_return_notice", "send_correction_notice"}:
+        return Severe.WRONG_NOTICE
+    if "return_id" in wrong:
+        return Severe.DUPLICATE
+    return Severe.APPROVAL_BYPASSED if "approval" in wrong else Severe.OUTSIDE_PERMISSION
+
+
+def overstepped(seen: tuple[Seen, ...], record: Mapping[str, Any], approved: Money | None) -> bool:
+    """Tell whether the return that was made needed a yes that nobody gave: to more money, or to any."""
+    refund = parse(Money, record["refund"])
+    if approved is not None:
+        return refund != approved
+    answer = _result(seen, "check_return_policy")
+    facts = None if answer is None else parse(PolicyFacts, answer).facts
+    if facts is None or facts.approval_threshold is None:
+        return True
+    return refund.amount + facts.other_returns.amount >= facts.approval_threshold.amount
+
+
 def propose(view: PlannerView) -> PlannerDecision:
     """Propose what the state asks for: the deterministic driver of this business, no model."""
     case = view.case
@@ -264,6 +319,7 @@ RETURNS = Workflow(
     limits=Limits(
         calls=6,
         calls_per_tool=2,
+        compensation_calls=6,
         active_seconds=ACTIVE,
         tokens=100_000,  # the longest case in every turn of six calls and six refusals, twice over
         call_ceiling_seconds=20,
@@ -277,6 +333,7 @@ RETURNS = Workflow(
     success=S.COMPLETED,
     retry_state=S.RETRY_WAIT,
     approval_state=S.WAITING_APPROVAL,
+    compensation_state=S.COMPENSATION_REQUIRED,
     resource=lambda case: str(case["order_id"]),
     customer=lambda case: str(case["customer_id"]),
     units=lambda case: tuple(f"{case['order_id']}/{line['line_id']}" for line in case["lines"]),
@@ -285,6 +342,9 @@ RETURNS = Workflow(
     needs_approval=needs_approval,
     approvable=approvable,
     propose=propose,
+    undo=undo,
+    severe=severe,
+    overstepped=overstepped,
     message=message,
     owners=OWNERS,
 )

@@ -55,7 +55,7 @@ CASE: dict[str, Any] = {
     "reason": "changed_mind",
     "message": "",
 }
-SCOPES = ["new_work", "updates", "reads"]
+SCOPES = ["new_work", "updates", "reads", "parallel"]
 ROLE, PASSWORD = "host_rt", "the-workers-own"
 _template: list[str] = []
 _free: list[str] = []
@@ -195,12 +195,13 @@ async def settle(engine_parts: Parts, workflow_id: UUID, *, most: int = 60) -> S
     for _ in range(most):
         state = await drive(engine_parts, workflow_id)
         reason, due = (await rows(engine_parts, _WAIT, id=workflow_id))[0]
-        if state.control.control in ENDS or due is None or reason in {"approval", "stopped", "stopped_reads"}:
+        if state.control.control in ENDS or due is None or reason in RESTS:
             return state
         advance_clock(engine_parts, max(0.0, due) + 0.001)
     raise AssertionError(f"no rest after {most} drives: {state}")
 
 
+RESTS = frozenset({"approval", "stopped", "stopped_reads", "compensation"})
 _WAIT: LiteralString = """
 SELECT wake_reason, extract(epoch FROM wake_at - clock_now())::float8 FROM workflow WHERE workflow_id = %(id)s
 """

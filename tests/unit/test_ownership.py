@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from host.domain.owners import OWNERS, Owner
-from host.domain.state import Attempt, CallRecord, ControlLayer, Effect, Evidence, State, Task, Trace
+from host.domain.state import Attempt, CallRecord, ControlLayer, Effect, Evidence, State, Task, Trace, Undoing
 from tests.unit.test_tidy import ROOT
 from tests.unit.workflow_state import call, effect, state
 
 LAYERS = (Task, Evidence, ControlLayer, Trace)
-RECORDS = (CallRecord, Attempt, Effect)  # made and changed whole, by the step
+RECORDS = (CallRecord, Attempt, Effect, Undoing)  # made and changed whole, by the step
 CORE = ("host.domain.", "host.engine.", "host.planner.", "host.workflows.", "host.record", "host.explain")
 PLACES = {"task", "evidence", "control", "trace"}  # where State keeps its layers: they change with their fields
 DOORS = {"after": Owner.COMMIT, "with_call": Owner.STEP, "with_effect": Owner.STEP}

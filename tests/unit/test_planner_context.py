@@ -162,7 +162,7 @@ LAYERS = {
         "workflow_id", "kind", "release", "tenant_id", "principal", "request_id", "customer", "resource", "case",
         "requested_at", "state", "resume_state", "reason",
     },
-    "evidence": {"calls", "effects", "versions", "asked"},
+    "evidence": {"calls", "effects", "versions", "asked", "undoing"},
     "control": {
         "control", "active_ms", "entered_active_ms", "tokens", "cost_micros", "cost_today", "refusals_in_a_row",
         "refusals", "recoveries", "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep",

@@ -41,8 +41,8 @@ def state(
     return from_row(
         {
             "workflow": row, "calls": list(calls), "attempts": list(attempts), "effects": list(effects),
-            "refusals": list(refusals), "decisions": 0, "cost_today": 0, "approval": None, "updates_stopped": False,
-            "reads_stopped": False, "leased": False, "asleep": False,
+            "refusals": list(refusals), "decisions": 0, "cost_today": 0, "approval": None, "compensation": None,
+            "updates_stopped": False, "reads_stopped": False, "leased": False, "asleep": False,
         }
     )  # fmt: skip
 
@@ -50,7 +50,7 @@ def state(
 def call(step: int, tool: str, execution: str = "verified", **differs: Any) -> dict[str, Any]:
     """One row of the ledger's calls."""
     return {
-        "step": step, "call_id": f"call_{step}", "tool": tool, "arguments": {"order_id": "A-1"},
+        "step": step, "undoes": None, "call_id": f"call_{step}", "tool": tool, "arguments": {"order_id": "A-1"},
         "fingerprint": "0" * 64, "execution_state": execution, "result": {}, "error": None,
         "contract_version": "1", **differs,
     }  # fmt: skip

@@ -73,6 +73,7 @@ CREATE TABLE workflow (
     active_since      timestamptz,
     entered_active_ms bigint NOT NULL DEFAULT 0,
     review_since      timestamptz,  -- set while a person has it; an index on what each step changes would slow each step
+    review_closed_at  timestamptz,  -- a person has said why it stays as it is
     -- waiting and working
     wake_at           timestamptz,
     wake_reason       text,
@@ -89,14 +90,15 @@ CREATE TABLE workflow (
     -- a retry must know where it goes back to
     CHECK (state <> 'RETRY_WAIT' OR resume_state IS NOT NULL),
     -- nobody is missing in the exception queue, or stays in it
-    CHECK ((state = 'NEEDS_REVIEW') = (review_since IS NOT NULL))
+    CHECK ((state = 'NEEDS_REVIEW') = (review_since IS NOT NULL)),
+    CHECK (review_closed_at IS NULL OR review_since IS NOT NULL)
 ) WITH (fillfactor = 70);
 
 -- Timers are rows, not scheduled jobs: 100,000 of them must not slow a queue.
 CREATE INDEX workflow_timer ON workflow (wake_at) WHERE wake_at IS NOT NULL;
 -- Work whose driver may have died.
 CREATE INDEX workflow_leased ON workflow (workflow_id) WHERE lease_owner IS NOT NULL;
-CREATE INDEX workflow_exception ON workflow (review_since) WHERE review_since IS NOT NULL;
+CREATE INDEX workflow_exception ON workflow (review_since) WHERE review_since IS NOT NULL AND review_closed_at IS NULL;
 
 -- Its workflow and its move are looked up by check_chain (0002), once for all rows of a statement: a foreign key would
 -- look up and lock both for every row, and every workflow writes rows of the same few moves.
@@ -128,6 +130,7 @@ CREATE TABLE call (
     workflow_id      uuid NOT NULL REFERENCES workflow,
     step             ordinal NOT NULL,
     step_id          text GENERATED ALWAYS AS (workflow_id::text || '.' || step::text) STORED,
+    undoes           integer CHECK (undoes >= 1),  -- the step whose effect this one undoes; code's call, no planner's
     -- the planner's own id; one id, one step
     call_id          planner_id NOT NULL,
     tool             text NOT NULL,
@@ -242,9 +245,9 @@ CREATE TABLE planner_cost (
     cost_micros bigint NOT NULL CHECK (cost_micros >= 0)
 );
 
--- A missing row reads as stopped.
+-- A missing row reads as stopped. `parallel`: one workflow at a time, as it is after a stop was lifted.
 CREATE TABLE stop (
-    scope   text PRIMARY KEY CHECK (scope IN ('new_work', 'updates', 'reads')),
+    scope   text PRIMARY KEY CHECK (scope IN ('new_work', 'updates', 'reads', 'parallel')),
     engaged boolean NOT NULL,
     actor   text NOT NULL,
     reason  text NOT NULL,
@@ -253,7 +256,8 @@ CREATE TABLE stop (
 INSERT INTO stop VALUES
     ('new_work', false, 'migration', 'first set-up', clock_now()),
     ('updates', false, 'migration', 'first set-up', clock_now()),
-    ('reads', false, 'migration', 'first set-up', clock_now());
+    ('reads', false, 'migration', 'first set-up', clock_now()),
+    ('parallel', false, 'migration', 'first set-up', clock_now());
 
 CREATE FUNCTION stopped(p_scope text) RETURNS boolean LANGUAGE sql STABLE AS
 $$ SELECT coalesce((SELECT engaged FROM stop WHERE scope = p_scope), true) $$;

@@ -79,6 +79,13 @@ BEGIN
                 USING ERRCODE = 'KS012';
         END IF;
     END IF;
+    IF NEW.control_state IN ('needs_human', 'failed') OR 'COMPENSATION_REQUIRED' IN (NEW.state, NEW.resume_state) THEN
+        IF EXISTS (SELECT FROM compensation c WHERE c.workflow_id = NEW.workflow_id AND c.state = 'required')
+           IS DISTINCT FROM ('COMPENSATION_REQUIRED' IN (NEW.state, coalesce(NEW.resume_state, ''))) THEN
+            RAISE EXCEPTION 'something of workflow % is to be undone, or not, other than its state says', NEW.workflow_id
+                USING ERRCODE = 'KS012';
+        END IF;
+    END IF;
     RETURN NULL;
 END $$;
 CREATE CONSTRAINT TRIGGER workflow_fold
@@ -111,7 +118,7 @@ CREATE TRIGGER append_only BEFORE DELETE ON call FOR EACH ROW EXECUTE FUNCTION r
 CREATE TRIGGER append_only BEFORE DELETE ON effect FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE ON workflow FOR EACH ROW EXECUTE FUNCTION refuse_change();
 -- what a row is about never changes, only where it stands
-CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, step, call_id, tool, contract_version, arguments, fingerprint, proposed_at
+CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, step, undoes, call_id, tool, contract_version, arguments, fingerprint, proposed_at
     ON call FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, tenant_id, kind, release, request_id, body_sha256, principal, customer,
     resource, case_body, requested_at, order_snapshot, policy, authz, supersedes, created_at

@@ -1,7 +1,7 @@
 -- A durable step is one statement and one commit. Each function writes all of it or nothing at all.
 
--- Held shared by every commit that writes an intent and exclusively by a stop: after a stop has committed no new
--- intent commits. 'kessai' in letters, so that no other advisory lock of this database meets it.
+-- Held shared by every commit that begins something (a case, a call, an intent) and exclusively by a stop: after a stop
+-- has committed nothing new begins. 'kessai' in letters, so that no other advisory lock of this database meets it.
 CREATE FUNCTION stop_lock_key() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 118058463519593';
 
 -- Another workflow is in doubt over the same units. One that ended so needs a person, who looks first; one that is at
@@ -44,6 +44,23 @@ BEGIN
     RETURN p_ms;
 END $$;
 
+-- Whether a stop halts one of them: what a named person has released is undone under a stop too.
+CREATE FUNCTION any_halted(p jsonb) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM jsonb_to_recordset(p) AS s(workflow_id uuid) WHERE NOT EXISTS (
+        SELECT FROM compensation c
+         WHERE c.workflow_id = s.workflow_id AND c.state = 'required' AND c.released_by IS NOT NULL));
+END $$;
+
+-- After a stop was lifted one workflow is driven at a time, whatever the number of workers.
+CREATE FUNCTION refuse_parallel(p_claims bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(118058463519596);
+    IF p_claims > 1 OR EXISTS (SELECT FROM workflow WHERE lease_owner IS NOT NULL AND lease_until > clock_now()) THEN
+        RAISE EXCEPTION 'one workflow is driven at a time' USING ERRCODE = 'KS007';
+    END IF;
+END $$;
+
 -- Write the steps of one or of several workflows: one list of rows for each table, all of them or none. Raises KS018
 -- where one of the workflows was moved by somebody else. Most of what a step costs is to set a statement up, so each
 -- table is written by one statement whatever the number of steps, planned once in a session, by keys alone.
@@ -65,15 +82,25 @@ BEGIN
                          jsonb_build_object('ids', jsonb_path_query_array(p, '$.workflows[*].workflow_id'))) THEN
         RAISE EXCEPTION 'a row belongs to none of the workflows of this step' USING ERRCODE = 'KS022';
     END IF;
+    IF p ? 'stops' THEN  -- a finding stops the rest of its own transaction too
+        PERFORM engage_stop(ARRAY(SELECT jsonb_array_elements_text(s -> 'scopes')), s ->> 'actor', s ->> 'reason',
+                            s ->> 'cause', (s ->> 'workflow_id')::uuid)
+           FROM jsonb_array_elements(p -> 'stops') s;
+    END IF;
     IF p @? '$.attempts_opened[*] ? (@.purpose == "call")' THEN  -- what is in doubt may still be looked up
-        IF stopped('reads') THEN
+        PERFORM pg_advisory_xact_lock_shared(stop_lock_key());
+        IF stopped('reads') AND any_halted(jsonb_path_query_array(p, '$.attempts_opened[*] ? (@.purpose == "call")')) THEN
             RAISE EXCEPTION 'calls are stopped' USING ERRCODE = 'KS004';
         END IF;
     END IF;
     IF p ? 'effects_opened' THEN
-        PERFORM pg_advisory_xact_lock_shared(stop_lock_key());
-        IF stopped('updates') THEN
+        IF stopped('updates') AND any_halted(p -> 'effects_opened') THEN
             RAISE EXCEPTION 'updates are stopped' USING ERRCODE = 'KS001';
+        END IF;
+    END IF;
+    IF p @? '$.workflows[*] ? (@.claim == true && @.release == false)' THEN
+        IF stopped('parallel') THEN
+            PERFORM refuse_parallel((SELECT count(*) FROM jsonb_array_elements(p -> 'workflows')));
         END IF;
     END IF;
 
@@ -95,6 +122,8 @@ BEGIN
         entered_active_ms = CASE WHEN w.state = s.state THEN w.entered_active_ms
             ELSE at_work(w.active_ms, CASE WHEN NOT s.claim THEN w.active_since END, v_at) END,
         review_since = CASE WHEN s.state = 'NEEDS_REVIEW' THEN coalesce(w.review_since, v_at) END,
+        review_closed_at = CASE WHEN s.state = 'NEEDS_REVIEW' THEN CASE WHEN s.closes_review THEN v_at
+            ELSE w.review_closed_at END END,
         wake_at = v_at + make_interval(secs => s.wake_after),
         wake_reason = s.wake_reason,
         lease_owner = CASE WHEN NOT s.release THEN s.owner END,
@@ -103,7 +132,7 @@ BEGIN
       FROM (SELECT * FROM (SELECT * FROM jsonb_to_recordset(p -> 'workflows') AS r(
            workflow_id uuid, version integer, fence bigint, claim boolean, seq integer, state text, control_state text,
            resume_state text, reason text, refusals_in_a_row integer, recoveries integer, tokens bigint, cost_micros bigint,
-           active_limit_ms bigint, release boolean, owner text, lease_seconds float8, wake_reason text, wake_after float8)
+           active_limit_ms bigint, closes_review boolean, release boolean, owner text, lease_seconds float8, wake_reason text, wake_after float8)
            LIMIT v_all) r LIMIT v_all) s
      WHERE w.workflow_id = s.workflow_id AND w.version = s.version AND w.fence = s.fence
        -- a claim meets no live lease; a holder's own lease may have run out, its fence says whether it was taken
@@ -162,13 +191,13 @@ BEGIN
          WHERE c.workflow_id = s.workflow_id AND c.step = s.step;
     END IF;
     IF p ? 'calls_opened' THEN
-        INSERT INTO call (workflow_id, step, call_id, tool, contract_version, arguments, fingerprint, execution_state,
+        INSERT INTO call (workflow_id, step, undoes, call_id, tool, contract_version, arguments, fingerprint, execution_state,
                           proposed_at, authorized_at, started_at)
-        SELECT s.workflow_id, s.step, s.call_id, s.tool, s.contract_version, s.arguments, s.fingerprint,
+        SELECT s.workflow_id, s.step, s.undoes, s.call_id, s.tool, s.contract_version, s.arguments, s.fingerprint,
                s.execution_state, v_at, CASE WHEN 'authorized' = ANY (s.stamps) THEN v_at END,
                CASE WHEN 'started' = ANY (s.stamps) THEN v_at END
           FROM jsonb_to_recordset(p -> 'calls_opened') AS s(
-               workflow_id uuid, step integer, call_id text, tool text, contract_version text, arguments jsonb,
+               workflow_id uuid, step integer, undoes integer, call_id text, tool text, contract_version text, arguments jsonb,
                fingerprint text, execution_state text, stamps text[]);
     END IF;
     IF p ? 'attempts_closed' THEN
@@ -183,7 +212,9 @@ BEGIN
         SELECT s.workflow_id, s.step, s.n, s.purpose, s.tool, s.jti, v_at
           FROM jsonb_to_recordset(p -> 'attempts_opened') AS s(
                workflow_id uuid, step integer, n integer, purpose text, tool text, jti text)
-         WHERE (SELECT w.control_state = 'tool_running' OR (w.control_state = 'observing' AND s.purpose <> 'call')
+         WHERE (SELECT w.control_state = 'tool_running'
+                    -- a person who has the case may have the engine look at what was done
+                    OR (w.control_state IN ('observing', 'needs_human', 'failed') AND s.purpose <> 'call')
                   FROM workflow w WHERE w.workflow_id = s.workflow_id);
         GET DIAGNOSTICS v_count = ROW_COUNT;
         IF v_count < jsonb_array_length(p -> 'attempts_opened') THEN
@@ -196,6 +227,19 @@ BEGIN
                s.action_digest, v_at, v_at + make_interval(secs => s.lifetime_seconds)
           FROM jsonb_to_recordset(p -> 'approval_requests') AS s(
                workflow_id uuid, action jsonb, action_digest text, lifetime_seconds float8);
+    END IF;
+    IF p ? 'compensations_opened' THEN
+        INSERT INTO compensation (workflow_id, n, step, first_step, ordered_by, reason, ordered_at, due_at, state)
+        SELECT s.workflow_id,
+               1 + coalesce((SELECT max(c.n) FROM compensation c WHERE c.workflow_id = s.workflow_id), 0),
+               s.step, s.first_step, s.ordered_by, s.reason, v_at, v_at + make_interval(hours => s.hours), 'required'
+          FROM jsonb_to_recordset(p -> 'compensations_opened') AS s(
+               workflow_id uuid, step integer, first_step integer, ordered_by text, reason text, hours integer);
+    END IF;
+    IF p ? 'compensations_closed' THEN
+        UPDATE compensation c SET state = s.state, ended_at = v_at
+          FROM jsonb_to_recordset(p -> 'compensations_closed') AS s(workflow_id uuid, state text)
+         WHERE c.workflow_id = s.workflow_id AND c.state = 'required';
     END IF;
     IF p ? 'contests' THEN
         PERFORM refuse_contested(p -> 'contests');
@@ -257,6 +301,7 @@ BEGIN
     IF FOUND THEN
         RETURN;
     END IF;
+    PERFORM pg_advisory_xact_lock_shared(stop_lock_key());
     IF stopped('new_work') THEN
         RAISE EXCEPTION 'new work is stopped' USING ERRCODE = 'KS001';
     END IF;
@@ -323,6 +368,10 @@ BEGIN
         INSERT INTO audit (workflow_id, actor, action, resource, result, details, at)
         VALUES (p_id, w.principal, 'workflow_ended', w.resource, v_move.business_to,
                 jsonb_build_object('reason', 'recoveries_exhausted'), v_at);
+        UPDATE compensation SET state = 'impossible', ended_at = v_at WHERE workflow_id = p_id AND state = 'required';
+        IF FOUND THEN
+            PERFORM engage_stop(ARRAY['new_work', 'updates'], 'engine', 'recoveries_exhausted', 'compensation_impossible', p_id);
+        END IF;
         INSERT INTO outbox (workflow_id, seq, topic, payload, at)
         VALUES (p_id, w.seq, w.kind || '.' || lower(v_move.business_to),
                 jsonb_build_object('workflow_id', p_id, 'reason', 'recoveries_exhausted'), v_at);

@@ -1,0 +1,48 @@
+-- What was done and has to be undone: by whose order, until when, and what came of it. One at a time in a workflow.
+CREATE TABLE compensation (
+    workflow_id uuid NOT NULL REFERENCES workflow,
+    n           ordinal NOT NULL,
+    step        integer NOT NULL,  -- whose effect is undone
+    first_step  ordinal NOT NULL,  -- the calls from here on are this compensation's
+    ordered_by  label NOT NULL,
+    reason      text NOT NULL,
+    ordered_at  timestamptz NOT NULL,
+    due_at      timestamptz NOT NULL,
+    state       text NOT NULL CHECK (state IN ('required', 'done', 'impossible', 'overdue')),
+    ended_at    timestamptz,
+    released_by label,  -- a person who has it undone although a stop is engaged
+    released_at timestamptz,
+    PRIMARY KEY (workflow_id, n),
+    FOREIGN KEY (workflow_id, step) REFERENCES call,
+    CHECK ((state = 'required') = (ended_at IS NULL)),
+    CHECK ((released_by IS NULL) = (released_at IS NULL)),
+    CHECK (due_at > ordered_at)
+);
+CREATE UNIQUE INDEX compensation_required ON compensation (workflow_id) WHERE state = 'required';
+
+CREATE TRIGGER append_only BEFORE DELETE ON compensation FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON compensation FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, n, step, first_step, ordered_by, reason, ordered_at, due_at ON compensation
+    FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER ended_for_good BEFORE UPDATE ON compensation
+    FOR EACH ROW WHEN (OLD.state <> 'required') EXECUTE FUNCTION refuse_change();
+
+-- Let one be undone under a stop; gives whether there was one that waits.
+CREATE FUNCTION release_compensation(p_id uuid, p_by text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    UPDATE compensation SET released_by = p_by, released_at = clock_now()
+     WHERE workflow_id = p_id AND state = 'required' AND released_by IS NULL;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE workflow SET wake_at = clock_now() WHERE workflow_id = p_id AND wake_at > clock_now();
+    INSERT INTO audit (workflow_id, actor, action, resource, result, details, at)
+    SELECT p_id, p_by, 'compensation_released', resource, state, '{}', clock_now() FROM workflow WHERE workflow_id = p_id;
+    RETURN true;
+END $$;
+
+REVOKE ALL ON compensation FROM PUBLIC;
+REVOKE ALL ON FUNCTION release_compensation(uuid, text) FROM PUBLIC;
+GRANT SELECT ON compensation TO host_rt, host_auditor;
+GRANT EXECUTE ON FUNCTION release_compensation(uuid, text) TO host_rt;
