@@ -37,6 +37,7 @@ def read_authorization(file: Path) -> AuthorizationSet:
     named = {
         "a principal": [principal.name for principal in known.principals],
         "an approver": [approver.name for approver in known.approvers],  # a key is bound to the name alone
+        "an operator": [one.name for one in known.operators],
     }
     for what, names in named.items():
         if len(set(names)) != len(names):

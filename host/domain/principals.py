@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from shared_contracts.approval import Approver, Name
 from shared_contracts.base import Contract, Identifier, Line
@@ -19,12 +23,44 @@ class Principal(Contract):
     tools: frozenset[Identifier]
 
 
+class Act(StrEnum):
+    """What an operator may be let do, each by itself."""
+
+    STOP = "stop"
+    RESUME = "resume"
+    REVIEW = "review"
+    COMPENSATE = "compensate"
+
+
+_OF_THE_WHOLE_SYSTEM = frozenset({Act.STOP, Act.RESUME})
+EVERY_TENANT = "*"
+
+
+class Operator(Contract):
+    """A person who may act on others' cases: on one tenant's or on everybody's, and by exactly these acts."""
+
+    name: Name
+    tenant_id: Identifier | Literal["*"]
+    may: frozenset[Act]
+
+    @model_validator(mode="after")
+    def _within_reach(self) -> Self:
+        if self.tenant_id != EVERY_TENANT and self.may & _OF_THE_WHOLE_SYSTEM:
+            raise ValueError("who may stop or resume does it for every tenant; write * as the tenant_id")
+        return self
+
+    def covers(self, tenant_id: str) -> bool:
+        """Tell whether this tenant's cases are this person's to act on."""
+        return self.tenant_id in {EVERY_TENANT, tenant_id}
+
+
 class AuthorizationSet(Contract):
     """One version of the whole set; names are unique."""
 
     version: Identifier
     principals: tuple[Principal, ...]
     approvers: tuple[Approver, ...]
+    operators: tuple[Operator, ...]
 
     def by_name(self) -> Mapping[str, Principal]:
         """Index the principals; a name that stands twice is refused when the set is loaded."""

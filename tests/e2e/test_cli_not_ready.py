@@ -190,7 +190,7 @@ def test_an_authorization_set_that_cannot_be_used(stack: Cli, tmp_path: Path):
     for content, told in (
         ("{}", ("  principals: is missing; write it",)),
         (
-            '{"version": "v", "principals": [], "approvers": [], "admin": true}',
+            '{"version": "v", "principals": [], "approvers": [], "operators": [], "admin": true}',
             ("  admin: is not known here; correct the name, or remove it",),
         ),
         (json.dumps(broken), ("  principals[0].scopes[6]: must be 'orders:read'", "  approvers[0].limit.amount: ")),

@@ -165,7 +165,7 @@ async def parts(
         planner=ConformancePlanner(KINDS) if planner is None else planner,
         kinds={(RETURNS.kind, RETURNS.release): Kind(RETURNS, moves)},
         registry=TOOLS,
-        authorization=AuthorizationSet(version="authz-v7", principals=(principal,), approvers=approvers),
+        authorization=AuthorizationSet(version="authz-v7", principals=(principal,), approvers=approvers, operators=()),
         owner=owner,
         lease_seconds=lease_seconds,
     )
