@@ -127,7 +127,7 @@ async def ledger(settings: Settings, name: str | None, most: int, *, as_json: bo
 
 def _entry(row: dict[str, Any]) -> LedgerEntry:
     effect = row.pop("effect")
-    state, reason = row.pop("workflow_state"), row.pop("workflow_reason")
+    compensation = row.pop("compensation_state")
     sent = tuple(datetime.fromisoformat(at) for at in row.pop("attempted_at") or ())
     return LedgerEntry(
         **{**row, "arguments": tuple(row["arguments"]), "jtis": tuple(row["jtis"])},
@@ -135,13 +135,5 @@ def _entry(row: dict[str, Any]) -> LedgerEntry:
         idempotency_key=None if effect is None else effect["idempotency_key"],
         effect_outcome=None if effect is None else effect["outcome"],
         external_id=None if effect is None else effect["external_id"],
-        compensation_state=_compensation(effect, state, reason),
+        compensation_state="none" if compensation is None else compensation,
     )
-
-
-def _compensation(effect: dict[str, Any] | None, state: str, reason: str) -> Any:
-    """Tell how far a wrong effect has been undone."""
-    if effect is None or effect["mismatch"] is None:
-        return "none"
-    ended = {"compensated": "done", "not_compensable": "impossible", "overdue": "overdue"}
-    return "required" if state == "COMPENSATION_REQUIRED" else ended.get(reason, "required")

@@ -33,7 +33,7 @@ def code(text: str) -> str:
 
 def calls_of(record: Record, row: Row) -> list[dict[str, Any]]:
     """List every call with every request that left for it."""
-    undoes = {f"{call['workflow_id']}.{call['step']}": call.get("undoes") for call in row["calls"]}
+    undoes = {f"{call['workflow_id']}.{call['step']}": call["undoes"] for call in row["calls"]}
     return [_call(call, undoes[call.step_id], str(record.workflow_id)) for call in record.calls]
 
 
@@ -83,7 +83,7 @@ def refused_of(row: Row) -> list[dict[str, Any]]:
 def spent_on(row: Row, limits: Limits) -> list[dict[str, Any]]:
     """Tell how much of each limit is used up; what undoes something has a limit of its own."""
     w = row["workflow"]
-    undoing = {call["step"] for call in row["calls"] if call.get("undoes") is not None}
+    undoing = {call["step"] for call in row["calls"] if call["undoes"] is not None}
     sent = [a for a in row["attempts"] if a["purpose"] == "call" and a["step"] not in undoing]
     used: dict[str, tuple[float, float | None]] = {
         "calls": (sum(a["outcome"] not in NOT_COUNTED for a in sent), limits.calls),

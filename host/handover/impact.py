@@ -35,7 +35,7 @@ _COPIED = (
 
 def _undoing(row: Row) -> dict[int, int]:
     """Map a step to the one that undid it; what cannot be taken back, such as a message, is corrected, not undone."""
-    undoes = {call["step"]: call["undoes"] for call in row["calls"] if call.get("undoes") is not None}
+    undoes = {call["step"]: call["undoes"] for call in row["calls"] if call["undoes"] is not None}
     made = {effect["step"]: TOOLS[effect["name"]] for effect in row["effects"]}
     return {
         undoes[effect["step"]]: effect["step"]

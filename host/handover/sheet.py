@@ -15,6 +15,7 @@ from uuid import UUID
 from host.domain.control import ENDS, Control
 from host.domain.workflow import Workflow
 from host.handover.calls import calls_of, refused_of, spent_on
+from host.handover.compensation import compensation_of
 from host.handover.impact import effects_of, impact
 from host.handover.ways import Facts, possible
 from host.record import assemble
@@ -26,7 +27,7 @@ from shared_contracts.record import Record, Status
 Row = Mapping[str, Any]
 COMPENSATION = "COMPENSATION_REQUIRED"
 STOPS = ("new_work", "updates", "reads")  # what keeps an open case from going on
-_NOT_PEOPLES = frozenset({"workflow_ended", "alert"})  # the engine's own entries
+_NOT_PEOPLES = frozenset({"workflow_ended", "alert", "stop"})  # the engine's own entries; stops have a part of theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +49,19 @@ def hand_over(
     control = Control(w["control_state"])
     if not (is_a_persons(record) or compensates or (stopped and control not in ENDS)):
         return NoHandover(_elsewhere(record))
-    effects = effects_of(row)
+    effects, compensation = effects_of(row), compensation_of(row, around["compensations"])
     reach = impact(row, effects, around["others"], workflow, kinds)
     facts = Facts(
         reviewed=record.handover_reason is not None,
-        closed=w.get("review_closed_at") is not None,
+        closed=w["review_closed_at"] is not None,
         over=control in ENDS,
         waits=w["state"] == workflow.approval_state,
         compensates=compensates,
-        released=False,
+        released=any(one["state"] == "required" and one["released_by"] is not None for one in compensation["orders"]),
         stopped=stopped,
         made=any(effect["outcome"] not in {"absent", "rejected"} for effect in effects),
         unproved=any(one["standing"] in {"in_doubt", "unverified"} for one in reach["outside"]),
-        undoable=any(one["standing"] in {"verified", "wrong"} for one in reach["outside"]),
+        undoable=compensation["state"] != "done" and any(one["standing"] in _TO_UNDO for one in reach["outside"]),
     )
     return parse(
         Handover,
@@ -69,7 +70,7 @@ def hand_over(
             "owner": workflow.owners[w["state"]],
             "accepted_at": w["created_at"],
             "since": _since(record, w),
-            "review_closed_at": w.get("review_closed_at"),
+            "review_closed_at": w["review_closed_at"],
             "made_at": around["made_at"].isoformat(),
             "versions": record.versions.model_dump(),
             "why": _why(record, compensates=compensates, engaged=[stop["scope"] for stop in engaged]),
@@ -80,8 +81,8 @@ def hand_over(
             "refused": refused_of(row),
             "approvals": [_approval(one) for one in row["approvals"]],
             "effects": effects,
-            "compensation": {"state": "none", "orders": []},
-            "stops": {"engaged": [_engaged(stop) for stop in engaged], "operations": []},
+            "compensation": compensation,
+            "stops": {"engaged": [_engaged(stop) for stop in engaged], "operations": around["operations"]},
             "impact": reach,
             "acts": [_act(entry) for entry in row["audit"] if entry["action"] not in _NOT_PEOPLES],
             "alerts": [{"code": entry.code, "at": entry.at.isoformat()} for entry in record.alerts],
@@ -89,6 +90,7 @@ def hand_over(
     )
 
 
+_TO_UNDO = frozenset({"verified", "wrong"})
 _COPIED = (
     "workflow_id", "tenant_id", "request_id", "supersedes", "kind", "release", "customer", "resource", "state",
     "control_state", "version",

@@ -13,6 +13,7 @@ from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
 OTHERS_MAX = 50  # more of them at work on one order than anybody reads about
+STOPS_MAX = 100  # of a case that lay for months
 
 
 async def read(connection: AsyncConnection[Any], workflow_id: UUID) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -21,6 +22,6 @@ async def read(connection: AsyncConnection[Any], workflow_id: UUID) -> tuple[dic
         await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         row = await record.read(connection, workflow_id)
         cursor = connection.cursor(row_factory=dict_row)
-        await cursor.execute(_SQL["around"], {"workflow_id": workflow_id, "most": OTHERS_MAX})
+        await cursor.execute(_SQL["around"], {"workflow_id": workflow_id, "most": OTHERS_MAX, "most_stops": STOPS_MAX})
         around = await cursor.fetchone()
     return None if row is None or around is None else (row, around)

@@ -87,11 +87,11 @@ SELECT w.workflow_id, w.kind, w.tenant_id, w.resource, w.state, w.control_state,
        coalesce((SELECT jsonb_agg(u.result ORDER BY u.audit_id)
                    FROM audit u WHERE u.workflow_id = w.workflow_id AND u.action = 'alert'), '[]') AS alerts
   FROM workflow w
- WHERE w.review_since IS NOT NULL
+ WHERE w.review_since IS NOT NULL AND w.review_closed_at IS NULL
  ORDER BY w.review_since, w.workflow_id LIMIT %(most)s
 
 -- name: exception_reasons
-SELECT reason, count(*) AS cases FROM workflow WHERE review_since IS NOT NULL GROUP BY reason
+SELECT reason, count(*) AS cases FROM workflow WHERE review_since IS NOT NULL AND review_closed_at IS NULL GROUP BY reason
 
 -- name: entries
 -- The ledger as it is exported: one row per call, newest workflow first.
@@ -106,7 +106,8 @@ SELECT c.workflow_id, c.step_id, c.call_id, w.tenant_id, w.principal AS subject,
          WHERE a.workflow_id = c.workflow_id AND a.step = c.step) AS jtis,
        (SELECT to_jsonb(e) FROM effect e WHERE e.workflow_id = c.workflow_id AND e.step = c.step
          ORDER BY e.attempt DESC LIMIT 1) AS effect,
-       w.state AS workflow_state, w.reason AS workflow_reason, c.proposed_at, c.started_at, c.verified_at
+       (SELECT x.state FROM compensation x WHERE x.workflow_id = c.workflow_id AND x.step = c.step
+         ORDER BY x.n DESC LIMIT 1) AS compensation_state, c.proposed_at, c.started_at, c.verified_at
   FROM call c JOIN workflow w USING (workflow_id)
  WHERE (%(workflow_id)s::uuid IS NULL OR c.workflow_id = %(workflow_id)s)
  ORDER BY c.workflow_id DESC, c.step DESC LIMIT %(most)s

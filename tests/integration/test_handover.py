@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from host.domain.proposals import Final
@@ -9,14 +10,13 @@ from host.engine.drive import drive
 from host.engine.sweep import expire_unapproved
 from host.handover.sheet import NoHandover
 from host.store import handover as store
+from host.store import record
 from tests.support.approvals import APPROVERS, decide, trust
-from tests.support.engine import advance_clock, asynchronous, engage, engine, owners, settle, take
+from tests.support.engine import advance_clock, asynchronous, engine, owners, settle, take
 from tests.support.fake_tools import FakeTools, rejected, unknown
-from tests.support.handovers import made, names, pages, sheet_of
+from tests.support.handovers import LOOKING, made, names, pages, sheet_of
 from tests.support.raw_sql import in_doubt
 from tests.support.scripted_planner import ScriptedPlanner
-
-LOOKING = ["show", "explain"]
 
 
 @asynchronous
@@ -107,45 +107,88 @@ async def test_a_wrong_effect_is_handed_over_with_the_fields_that_differ_and_not
 
 
 @asynchronous
-async def test_an_open_case_is_handed_over_while_work_is_stopped_and_not_a_moment_longer():
-    async with engine(FakeTools(refund=60_000), approvers=APPROVERS) as parts:
+async def test_what_is_to_be_undone_says_by_whose_order_until_when_and_who_let_it_go_on_under_the_stop():
+    tools = FakeTools()
+    tools.script["create_return"] = [tools.but(order_id="A-9")]
+    async with engine(tools) as parts:
         workflow_id = await take(parts)
         await drive(parts, workflow_id)
-        before = await made(parts, workflow_id)
-        engage(parts, "updates")
-        sheet = await sheet_of(parts, workflow_id)
-        engage(parts, "updates", engaged=False)
-        after = await made(parts, workflow_id)
-    assert isinstance(before, NoHandover)
-    assert isinstance(after, NoHandover)
-    assert "WAITING_APPROVAL" in before.what
-    assert (sheet["why"]["code"], sheet["why"]["handover_reason"]) == ("stopped", None)
-    (stop,) = sheet["stops"]["engaged"]
-    assert (stop["scope"], stop["actor"], stop["reason"]) == ("updates", "test", "test")
-    assert stop["at"] is not None
-    assert names(sheet) == ["approve", "deny", "withdraw", "resume", *LOOKING]
+        waiting = await sheet_of(parts, workflow_id)
+        with owners(parts) as sql:
+            sql.execute("SELECT release_compensation(%s, 'ito')", (workflow_id,))
+        released = await sheet_of(parts, workflow_id)
+    (order,) = waiting["compensation"]["orders"]
+    assert (waiting["compensation"]["state"], order["state"], order["ordered_by"]) == ("required", "required", "engine")
+    hours = (datetime.fromisoformat(order["due_at"]) - datetime.fromisoformat(order["ordered_at"])) / timedelta(hours=1)
+    assert hours == 24
+    assert order["released_by"] is order["released_at"] is order["ended_at"] is None
+    assert names(waiting) == ["compensate", "resume", *LOOKING]
+    assert released["compensation"]["orders"][0]["released_by"] == "ito"
+    assert [(one["actor"], one["action"]) for one in released["acts"]] == [("ito", "compensation_released")]
+    assert names(released) == ["resume", *LOOKING]
 
 
 @asynchronous
-async def test_a_stop_whose_row_is_gone_is_a_stop():
+async def test_what_undid_something_is_listed_with_it_and_stands_no_more():
     async with engine(FakeTools()) as parts:
         workflow_id = await take(parts)
+        await drive(parts, workflow_id)
         with owners(parts) as sql:
-            sql.execute("DELETE FROM stop WHERE scope = 'reads'")
+            sql.execute("SET session_replication_role = replica")
+            sql.execute(UNDONE, {"id": workflow_id})
         sheet = await sheet_of(parts, workflow_id)
-    assert sheet["stops"]["engaged"] == [{"scope": "reads", "actor": None, "reason": None, "at": None}]
+    assert [effect["undone_by"] for effect in sheet["effects"]] == [f"{workflow_id}.5", None, None]
+    assert [(one["name"], one["standing"]) for one in sheet["impact"]["outside"]] == [
+        ("send_return_notice", "verified")
+    ]
+    assert [call["undoes"] for call in sheet["calls"]][-1] == f"{workflow_id}.3"
+    assert sheet["compensation"]["orders"][0]["steps"] == [f"{workflow_id}.5"]
+    assert names(sheet) == ["review close", *LOOKING]
+    assert (sheet["compensation"]["state"], sheet["compensation"]["orders"][0]["ordered_by"]) == ("done", "ito")
+
+
+# the return of a finished case, cancelled by an operator's order; what else is kept of a call is copied from the return
+UNDONE = """
+WITH made AS (
+    INSERT INTO call (workflow_id, step, undoes, call_id, tool, contract_version, arguments, fingerprint,
+                      execution_state, proposed_at, verified_at)
+    SELECT workflow_id, 5, 3, 'undo_5_3', 'cancel_return', '1', arguments, fingerprint,
+           'verified', proposed_at, verified_at
+      FROM call WHERE workflow_id = %(id)s AND step = 3),
+cancelled AS (
+    INSERT INTO effect (workflow_id, step, attempt, name, tenant_id, idempotency_key, arguments_sha256, units,
+                        decision_n, outcome, external_id, verified_at, opened_at, closed_at)
+    SELECT workflow_id, 5, 1, 'cancel_return', tenant_id, 'key-5', arguments_sha256, units,
+           decision_n, outcome, external_id, verified_at, opened_at, closed_at
+      FROM effect WHERE workflow_id = %(id)s AND step = 3),
+ordered AS (
+    INSERT INTO compensation (workflow_id, n, step, first_step, ordered_by, reason, ordered_at, due_at, state, ended_at)
+    VALUES (%(id)s, 1, 3, 5, 'ito', 'a drill', clock_now(), clock_now() + interval '1 day', 'done', clock_now()))
+UPDATE workflow
+   SET state = 'NEEDS_REVIEW', control_state = 'needs_human', reason = 'compensated', review_since = clock_now()
+ WHERE workflow_id = %(id)s
+"""
 
 
 @asynchronous
-async def test_what_has_its_answer_or_is_at_work_is_nobodys_to_take_over_even_under_a_stop():
-    async with engine(FakeTools()) as parts:
-        done, running = await take(parts), await take(parts, order_id="A-2")
-        await drive(parts, done)
-        refused = [await made(parts, done), await made(parts, running)]
-        engage(parts, "new_work")
-        refused.append(await made(parts, done))
-    assert all(isinstance(one, NoHandover) for one in refused)
-    assert ["COMPLETED" in str(one) for one in refused] == [True, False, True]
+async def test_a_closed_review_is_left_alone_and_out_of_the_queue():
+    tools = FakeTools(script={"get_order": [rejected("scope_missing")]})
+    async with engine(tools) as parts:
+        workflow_id = await take(parts)
+        await drive(parts, workflow_id)
+        other = await take(parts, request_id="other")
+        await drive(parts, other)
+        with owners(parts) as sql:
+            closed = "UPDATE workflow SET review_closed_at = clock_now(), version = version + 1 WHERE workflow_id = %s"
+            sql.execute(closed, (workflow_id,))
+        sheet, of_other = await sheet_of(parts, workflow_id), await made(parts, other)
+        async with parts.pool.connection() as connection:
+            queue, reasons = await record.exceptions(connection, 10), await record.exception_reasons(connection)
+    assert sheet["review_closed_at"] is not None
+    assert names(sheet) == ["reapply", *LOOKING]
+    assert isinstance(of_other, NoHandover)
+    assert queue == []
+    assert reasons == {}
 
 
 @asynchronous

@@ -63,7 +63,7 @@ _CLOCK = sql.SQL("CREATE OR REPLACE FUNCTION clock_now() RETURNS timestamptz LAN
 _FILLED = (
     "workflow", "checkpoint", "decision", "call", "attempt", "effect", "refusal", "audit", "outbox", "external_task",
     "planner_cost", "approver_key", "approval_request", "approval", "procrastinate_jobs", "procrastinate_events",
-    "procrastinate_workers", "stop",
+    "procrastinate_workers", "stop", "stop_log", "reconciliation", "compensation",
 )  # fmt: skip
 
 

@@ -17,6 +17,8 @@ from shared_contracts.base import dump
 from shared_contracts.handover import Handover
 from tests.support.records import fits
 
+LOOKING = ["show", "explain"]  # what is always possible
+
 
 async def made(parts: Parts, workflow_id: UUID) -> Handover | NoHandover:
     """What the command makes, or why it makes nothing."""
