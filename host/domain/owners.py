@@ -26,7 +26,7 @@ OWNERS: dict[str, Owner] = {
         "control", "tokens", "cost_micros", "cost_today", "refusals_in_a_row", "refusals", "recoveries")), Owner.STEP),
     **dict.fromkeys(("ControlLayer.active_ms", "ControlLayer.entered_active_ms"), Owner.COMMIT),
     **dict.fromkeys(("ControlLayer.updates_stopped", "ControlLayer.reads_stopped"), Owner.STEP),  # by what it finds
-    **dict.fromkeys((f"ControlLayer.{name}" for name in ("leased", "abandoned", "asleep")), Owner.LOADED),
+    **dict.fromkeys((f"ControlLayer.{name}" for name in ("leased", "abandoned", "asleep", "closed")), Owner.LOADED),
     "Trace.version": Owner.COMMIT, "Trace.fence": Owner.COMMIT, "Trace.committed_at": Owner.COMMIT,
     "Trace.seq": Owner.STEP, "Trace.decisions": Owner.STEP,
 }

@@ -181,6 +181,7 @@ class ControlLayer:
     leased: bool
     abandoned: bool
     asleep: bool
+    closed: bool  # a person has said why a case that was handed over stays as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +299,7 @@ def from_row(row: Mapping[str, Any]) -> State:
             leased=row["leased"] is True,
             abandoned=w["lease_owner"] is not None and row["leased"] is not True,
             asleep=row["asleep"] is True,
+            closed=w["review_closed_at"] is not None,
             **{name: w[name] for name in _COUNTED},
             **{name: row[name] for name in ("cost_today", "updates_stopped", "reads_stopped")},
         ),

@@ -15,6 +15,7 @@ from host.domain.authorization import VERSION, Decision, Facts
 from host.domain.control import (
     ANSWERED,
     DISPATCHED,
+    ENDS,
     PLAIN,
     REFUSED,
     Actor,
@@ -52,6 +53,7 @@ class Step:
         self._ids = moves
         self._rows = Gathered(str(state.task.workflow_id))
         self._active_limit_ms: int | None = None
+        self._closes_review = False
         self.instead: Step | None = None  # what to write where a stop, the clock or another's doubt forbids this
 
     def fork(self) -> Step:
@@ -71,7 +73,7 @@ class Step:
         self, event: str, edge: Edge, reason: str, actor: Actor = Actor.ENGINE, evidence: Iterable[str] = ()
     ) -> None:
         """Make a business move that rides on `edge`."""
-        row = self.workflow.transition(self.state.task.state, event, actor)
+        row = self.workflow.transition(self.state.task.state, event, actor, ends=edge.target in ENDS)
         if row is None:
             raise IllegalTransitionError(self.state.task.state, event, "?")
         target = row.target if row.target != RESUME else str(self.state.task.resume_state)
@@ -133,9 +135,27 @@ class Step:
         who = {"actor": task.principal if actor is None else actor, "resource": task.resource}
         self._rows.add("audit", **who, action=action, result=result, details=dict(details))
 
-    def note(self, action: str, by: str) -> None:
+    def note(self, action: str, by: str, details: Mapping[str, Any] | None = None) -> None:
         """Record an act of a person beside the move that it makes."""
-        self._audit(action, self.state.task.state, {}, by)
+        self._audit(action, self.state.task.state, {} if details is None else details, by)
+
+    def take_up(self, call: CallRecord) -> None:
+        """Take a call of a case that was handed over in hand again, to look at what it has done."""
+        self.state = self.state.with_call(call)
+
+    def adopt(self) -> None:
+        """Go on from what was found: to the successful end where all that is expected is verified."""
+        verified = self.state.evidence.verified_ids()
+        here = self.state.control.control
+        if all(name in verified for name in self.workflow.effects):
+            self._move(Edge(here, Control.PLANNING), self.state.task.state, "reopened", Actor.OPERATOR, "reopened", ())
+            return self.end("effect_adopted", "effect_adopted", Control.COMPLETED, actor=Actor.OPERATOR)
+        edge = Edge(here, Control.PLANNING)
+        return self.business("effect_adopted", edge, "effect_adopted", Actor.OPERATOR)
+
+    def close_review(self) -> None:
+        """A person has said why the case stays as it is."""
+        self._closes_review = True
 
     def alert(self, code: str, details: Mapping[str, Any]) -> None:
         """Record that somebody, or a planner, reached for what is not theirs."""
@@ -362,6 +382,8 @@ class Step:
     def rows(self, owner: str, lease_seconds: float, wait: Wait | None) -> Rows:
         """Give what the commit writes; a wait lets go of the workflow."""
         driven = {"claim": self.claim, "owner": owner, "lease_seconds": lease_seconds}
+        if self._closes_review:
+            driven["closes_review"] = True
         return self._rows.under(self.state, wait, active_limit_ms=self._active_limit_ms, **driven)
 
 

@@ -138,10 +138,13 @@ class Workflow:
     message: Callable[[str, str, Language, Mapping[str, str], tuple[Seen, ...]], str]
     owners: Mapping[str, str]  # who answers for a case in each state
 
-    def transition(self, source: str, event: str, by: Actor) -> Transition | None:
-        """Find the move that `event` makes from `source` where `by` says so: a word may mean two things to two."""
+    def transition(self, source: str, event: str, by: Actor, *, ends: bool | None = None) -> Transition | None:
+        """Find the move that `event` makes from `source` where `by` says so: a word may mean two things to two.
+
+        `ends` asks for the one that leads into an end, or for the one that does not.
+        """
         found = (row for row in self.transitions if row.on == event and source in row.source and by in row.by)
-        return next(found, None)
+        return next((row for row in found if ends is None or self.is_end(row.target) is ends), None)
 
     def is_end(self, state: str) -> bool:
         """Tell whether the engine's part is over in `state`."""

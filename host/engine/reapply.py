@@ -65,7 +65,9 @@ def _unsettled(desk: Desk, old: State) -> str | None:
     """Say what has to be settled before the case may be tried again; None where nothing was done and it has ended."""
     workflow = desk.kinds[old.task.kind, old.task.release].workflow
     done = [effect.name for effect in old.evidence.effects if effect.outcome not in NOTHING_DONE]
-    if old.control.control not in {Control.STOPPED, Control.COMPLETED} or not workflow.is_end(old.task.state):
+    if not old.control.closed and (
+        old.control.control not in {Control.STOPPED, Control.COMPLETED} or not workflow.is_end(old.task.state)
+    ):
         return f"the case is in {old.task.state}; only one that has ended with nothing done can be tried again"
     if done:
         return f"the case has made {', '.join(done)}; what was done stays, and is not asked for again"

@@ -81,11 +81,8 @@ def _foreign_answer(step: Step, tool: Tool, result: Mapping[str, Any]) -> None:
 
 def wrong_effect(step: Step, tool: Tool, wrong: Mapping[str, Any]) -> None:
     """What was made is not what was asked for: record it, tell somebody, and have it undone."""
-    error = CallError("wrong_effect", Category.BUSINESS, f"the effect differs in {', '.join(sorted(wrong))}")
     call = step.state.in_hand()
-    step.mark_call(Execution.FAILED, error=error, stamps=("delivered",))
-    step.alert("wrong_effect", wrong)
-    step.stop(step.workflow.severe(tool.name, wrong), f"{tool.name} differs in {', '.join(sorted(wrong))}")
+    call_it_wrong(step, tool, wrong)
     if step.state.control.control is Control.TOOL_RUNNING:
         step.go(ANSWERED, "wrong_effect")
     row = step.workflow.transition(step.state.task.state, "wrong_effect", Actor.ENGINE)
@@ -95,6 +92,14 @@ def wrong_effect(step: Step, tool: Tool, wrong: Mapping[str, Any]) -> None:
         return step.review("undecidable", "version_changed")
     step.business("wrong_effect", OBSERVED, "wrong_effect")
     return step.open_compensation(call.step, tool.compensate_within_hours, "engine", "wrong_effect")
+
+
+def call_it_wrong(step: Step, tool: Tool, wrong: Mapping[str, Any]) -> None:
+    """Record that the effect of the call in hand is a wrong one, and let nothing new begin."""
+    differs = f"{tool.name} differs in {', '.join(sorted(wrong))}"
+    step.mark_call(Execution.FAILED, error=CallError("wrong_effect", Category.BUSINESS, differs), stamps=("delivered",))
+    step.alert("wrong_effect", wrong)
+    step.stop(step.workflow.severe(tool.name, wrong), differs)
 
 
 def conclude(step: Step, tool: Tool, seen: Seen) -> None:

@@ -83,7 +83,7 @@ def verified(parts: Parts, step: Step, tool: Tool, read: Tool, outcome: Outcome)
 def judge(step: Step, tool: Tool, record: Mapping[str, Any]) -> None:
     """Compare, and move: verified, or a wrong effect that has to be undone. Expects control `observing`."""
     call = step.state.in_hand()
-    wrong = differences(tool, call, record) | _unapproved(step, tool, record)
+    wrong = differences(tool, call, record) | unapproved(step, tool, record)
     if not wrong:
         step.close_effect("succeeded", verified=True)
         step.mark_call(Execution.VERIFIED, stamps=("verified", "delivered"))
@@ -92,7 +92,7 @@ def judge(step: Step, tool: Tool, record: Mapping[str, Any]) -> None:
     return wrong_effect(step, tool, wrong)
 
 
-def _unapproved(step: Step, tool: Tool, record: Mapping[str, Any]) -> dict[str, Any]:
+def unapproved(step: Step, tool: Tool, record: Mapping[str, Any]) -> dict[str, Any]:
     """Hold an effect against the yes that it was made with; one that needs none has to look it, too."""
     if tool.approval_required_when == "":
         return {}

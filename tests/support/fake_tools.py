@@ -40,6 +40,9 @@ class FakeTools:
     """Behaves like an honest shop with one return per key unless a script says otherwise for the next request."""
 
     refund: int = 3000
+    refunds: dict[str, int] = field(default_factory=dict)  # of single orders
+    links: dict[str, Any] = field(default_factory=dict)  # what hangs on every return
+    cancelled: dict[str, dict[str, Any]] = field(default_factory=dict)
     script: dict[str, list[Answer | None]] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     returns: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -89,12 +92,14 @@ class FakeTools:
             case "get_return":
                 found = [r for r in self.returns.values() if r["return_id"] == arguments["return_id"]]
                 return Success(found[0]) if found else Rejected(failure("not_found"))
-            case "find_return":
-                return Success(self.found(request, self.returns))
-            case "send_return_notice":
+            case "find_return" | "find_notice" as name:
+                return Success(self.found(request, self.returns | self.cancelled if "return" in name else self.notices))
+            case "get_return_links":
+                return Success(self.hanging(arguments))
+            case "cancel_return":
+                return self.once(request, self.cancelled, self.cancellation)
+            case "send_return_notice" | "send_correction_notice":
                 return self.once(request, self.notices, self.new_notice)
-            case "find_notice":
-                return Success(self.found(request, self.notices))
             case name:
                 raise AssertionError(name)
 
@@ -142,19 +147,32 @@ class FakeTools:
             "evidence_ref": f"order://{order_id}@1",
         }  # fmt: skip
 
+    def amount(self, order_id: str) -> dict[str, Any]:
+        return yen(self.refunds.get(order_id, self.refund))
+
+    def hanging(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        free = {"label_used": False, "inventory_entries": [], "accounting_entries": []}
+        return {**about, **free, **self.links, "evidence_ref": f"links://{about['return_id']}"}
+
+    def cancellation(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        record = next(r for r in self.returns.values() if r["return_id"] == arguments["return_id"])
+        record["status"] = "cancelled"
+        return record
+
     def policy(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        amount = self.amount(arguments["order_id"])
         lines = [
             {
                 "line_id": line["line_id"], "requested": line["quantity"], "known": True, "left": 2, "delivered": 2,
                 "delivered_at": DELIVERED.isoformat(), "window_ends_at": (DELIVERED + timedelta(days=31)).isoformat(),
                 "category_known": True, "rules_conflict": False, "dangerous": False, "final_sale": False,
-                "refund": yen(self.refund), **self.line,
+                "refund": amount, **self.line,
             }
             for line in arguments["lines"]
         ]  # fmt: skip
         facts = {
             "order_status": "delivered", "reason": arguments["reason"], "requested_at": "2026-07-25T00:00:00Z",
-            "lines": lines, "return_fee": yen(0), "shipping_refund": yen(0), "refund": yen(self.refund),
+            "lines": lines, "return_fee": yen(0), "shipping_refund": yen(0), "refund": amount,
             "other_returns": yen(0), "earlier_returns": [], "approval_threshold": yen(50_000), **self.facts,
         }  # fmt: skip
         return {
@@ -165,10 +183,11 @@ class FakeTools:
 
     def new_return(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         number = f"R-{len(self.returns) + 1}"
-        lines = [{**line, "refund": yen(self.refund)} for line in arguments["lines"]]
+        refund = self.amount(arguments["order_id"])
+        lines = [{**line, "refund": refund} for line in arguments["lines"]]
         return {
             "return_id": number, "order_id": arguments["order_id"], "status": "created", "lines": lines,
-            "reason": arguments["reason"], "refund": yen(self.refund), "created_at": "2026-07-30T00:00:00Z",
+            "reason": arguments["reason"], "refund": refund, "created_at": "2026-07-30T00:00:00Z",
             "rule_version": "policy-v12", "order_version": 1, "evidence_ref": f"return://{number}@1",
         }  # fmt: skip
 
@@ -176,7 +195,8 @@ class FakeTools:
         number = f"<n{len(self.notices) + 1}@shop.example>"
         return {
             "message_id": number, "order_id": arguments["order_id"], "return_id": arguments["return_id"],
-            "kind": "return", "corrects": None, "status": "sent", "channel": "maildir",
+            "kind": "correction" if "corrects" in arguments else "return", "corrects": arguments.get("corrects"),
+            "status": "sent", "channel": "maildir",
             "destination_ref": "customer://C-1@1", "sent_at": "2026-07-30T00:00:00Z",
             "evidence_ref": f"notice://n{len(self.notices) + 1}@1",
         }  # fmt: skip

@@ -74,7 +74,8 @@ def test_only_the_module_that_owns_them_calls_what_changes_a_state_from_outside(
         name: {m for m, tree in modules() if m != Owner.LOADED.value and name in {n for n, _ in calls_in(tree)}}
         for name in DOORS
     }
-    assert found == {name: {owner.value} for name, owner in DOORS.items()}
+    also = {"after": {"host.engine.review"}}  # a person's look is recorded before it leaves, so it commits twice too
+    assert found == {name: {owner.value} | also.get(name, set()) for name, owner in DOORS.items()}
 
 
 def test_layers_are_made_where_the_row_is_read_and_records_besides_by_the_step():

@@ -165,7 +165,7 @@ LAYERS = {
     "evidence": {"calls", "effects", "versions", "asked", "undoing"},
     "control": {
         "control", "active_ms", "entered_active_ms", "tokens", "cost_micros", "cost_today", "refusals_in_a_row",
-        "refusals", "recoveries", "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep",
+        "refusals", "recoveries", "updates_stopped", "reads_stopped", "leased", "abandoned", "asleep", "closed",
     },
     "trace": {"version", "fence", "seq", "decisions", "committed_at"},
 }  # fmt: skip

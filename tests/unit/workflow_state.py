@@ -36,7 +36,7 @@ def state(
         "case_body": CASE, "requested_at": AT, "state": business, "resume_state": None, "reason": "received",
         "control_state": control, "order_snapshot": AT, "policy": "policy-v12", "authz": "authz-v7", "active_ms": 0,
         "entered_active_ms": 0, "tokens": 0, "cost_micros": 0, "refusals_in_a_row": 0, "recoveries": 0, "version": 1,
-        "fence": 1, "seq": 1, "lease_owner": None, **differs,
+        "fence": 1, "seq": 1, "lease_owner": None, "review_closed_at": None, **differs,
     }  # fmt: skip
     return from_row(
         {

@@ -1,0 +1,274 @@
+"""What a named person does with a case that was handed over: look again, adopt, have it undone, or close it.
+
+An act on the case is one commit, guarded by the row's version; the look that adopting needs is recorded before it
+leaves, like every request. Nothing is sent again here: what a person adopts is what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from host.domain.control import Actor, Control, Edge, Execution
+from host.domain.outcome import CallError, Outcome, Success
+from host.domain.state import CallRecord, Effect, State, from_row
+from host.domain.step import Step
+from host.domain.wait import ENDED, Wait
+from host.engine.approve import Desk, load_case
+from host.engine.parts import Kind, Parts, new_jti
+from host.engine.reapply import NotPossibleError
+from host.engine.send import send
+from host.engine.settle import CUT_OFF, call_it_wrong
+from host.engine.verify import differences, read_arguments, unapproved
+from host.engine.wake import Wake
+from host.store import compensations, ledger
+from host.store.errors import StaleWorkflowError
+from shared_contracts.contract import Tool
+from shared_contracts.errors import Category
+
+HANDED_OVER = frozenset({Control.NEEDS_HUMAN, Control.FAILED})
+ABSENT = CallError("proved_absent", Category.TRANSIENT, "nothing was executed, and no send is left")
+NOT_SUCCESS = CallError("not_success", Category.BUSINESS, "the effect that was found is no success")
+
+
+class Known(StrEnum):
+    """What a look by its key says of an effect."""
+
+    VERIFIED = "verified"
+    WRONG = "wrong"
+    REJECTED = "rejected"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One effect, and what is known of it by now; `adopted` is the state that the case went on to."""
+
+    effect: Effect
+    known: Known
+    adopted: str | None = None
+
+
+def doubtful(state: State) -> Effect | None:
+    """Give the effect that nobody knows the outcome of, or else one that was made and never read back."""
+    wrong = {call.step for call in state.evidence.calls if call.error == "wrong_effect"}
+    open_ones = [e for e in state.evidence.effects if e.outcome is None]
+    unread = [e for e in state.evidence.effects if e.outcome == "succeeded" and not e.verified and e.step not in wrong]
+    return next(iter([*open_ones, *unread]), None)
+
+
+async def look_up(parts: Parts, workflow_id: UUID, by: str) -> Looked | None:
+    """Look up what nobody knows of a case that was handed over, and record what was found; None: all is known.
+
+    Raises NotPossibleError, UnknownWorkflowError.
+    """
+    state = await _handed_over(parts, workflow_id)
+    effect = doubtful(state)
+    return None if effect is None else await _looked(parts, state, effect, by, None)
+
+
+async def adopt(parts: Parts, workflow_id: UUID, by: str, wake: Wake) -> Looked:
+    """Look up what the case has made and, where it is as it was asked for, let the case go on from there."""
+    state = await _handed_over(parts, workflow_id)
+    effect = doubtful(state)
+    if effect is None:
+        own = _workflow(parts, state).workflow.effects
+        made = [e for e in state.evidence.effects if e.verified and e.name in own]
+        if not made:
+            raise NotPossibleError("the case has made nothing that could be adopted; see `kessai handover`")
+        effect = made[-1]
+    return await _looked(parts, state, effect, by, wake)
+
+
+async def _handed_over(parts: Parts, workflow_id: UUID) -> State:
+    async with parts.pool.connection() as connection:
+        row = await ledger.load(connection, workflow_id)
+    if row is None:
+        raise NotPossibleError("there is no such case")
+    state = from_row(row)
+    if state.control.control not in HANDED_OVER:
+        raise NotPossibleError(not_handed_over(state))
+    return state
+
+
+async def _looked(parts: Parts, state: State, effect: Effect, by: str, wake: Wake | None) -> Looked:
+    """Record the request, make it, record what came of it; with `wake` go on from what was found."""
+    call = next(one for one in state.evidence.calls if one.step == effect.step)
+    tool = parts.registry.get(call.tool)
+    read = None if tool is None else parts.registry.get(tool.reconcile_with)
+    if tool is None or read is None:
+        return Looked(effect, Known.UNKNOWN)
+    step = _begin(parts, state, call)
+    step.close_attempt("cut_off", CUT_OFF)  # of a look that died
+    step.open_attempt("reconciliation", read.name, new_jti())
+    step.note("looked_up", by)
+    async with parts.pool.connection() as connection:
+        state = await _commit(connection, step, ENDED)
+    await parts.tools.turn(state.task.tenant_id, state.task.principal)
+    outcome = await send(parts, state, read, read_arguments(read, call), float(read.timeout_seconds))
+    step = _begin(parts, state, state.in_hand())
+    known = _record(step, tool, outcome)
+    goes_on = known is Known.VERIFIED and wake is not None and effect.name in step.workflow.effects
+    if goes_on:
+        step.note("effect_adopted", by)
+        step.adopt()
+    wait = ENDED if step.state.ended() else Wait("adopted", 0.0)
+    async with parts.pool.connection() as connection, connection.transaction():
+        after = await _commit(connection, step, wait)
+        if wake is not None and not after.ended():
+            await wake(connection, after.task.workflow_id)
+    return Looked(effect, known, after.task.state if goes_on else None)
+
+
+def _begin(parts: Parts, state: State, call: CallRecord) -> Step:
+    kind = _workflow(parts, state)
+    step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=state.control.active_ms)
+    step.take_up(call)
+    return step
+
+
+def _workflow(parts: Parts, state: State) -> Kind:
+    return parts.kinds[state.task.kind, state.task.release]
+
+
+async def _commit(connection: Any, step: Step, wait: Wait) -> State:
+    """Write the step without a lease: whoever else acts on the case meanwhile makes ours stale, and is told."""
+    try:
+        done = (await ledger.commit_steps(connection, step.rows("operator", 1.0, wait)))[
+            str(step.state.task.workflow_id)
+        ]
+    except StaleWorkflowError as error:
+        raise NotPossibleError("somebody else acted on the case meanwhile; look at it again") from error
+    return step.state.after(done.version, done.fence, done.active_ms, done.entered_active_ms, done.at)
+
+
+def _record(step: Step, tool: Tool, outcome: Outcome) -> Known:
+    """Write down what the look says of the effect in hand."""
+    effect = step.state.effect_in_hand()
+    if not isinstance(outcome, Success):
+        step.close_attempt(outcome.error.outcome, outcome.error)
+        return Known.UNKNOWN
+    step.close_attempt("success")
+    record = outcome.result["record"]
+    if effect is None or outcome.result["found"] is not (record is not None):
+        return Known.UNKNOWN
+    if record is None:
+        return _not_found(step, tool, effect, outcome.result["closed_through"])
+    if tool.succeeded(record):
+        return _found(step, tool, effect, record)
+    if tool.pending(record) or tool.doubtful(record) or effect.outcome is not None:
+        return Known.UNKNOWN
+    step.close_effect("rejected")
+    step.mark_call(Execution.FAILED, error=NOT_SUCCESS)
+    return Known.REJECTED
+
+
+def _not_found(step: Step, tool: Tool, effect: Effect, closed_through: int) -> Known:
+    old = step.state.key_age(effect.idempotency_key) >= timedelta(days=tool.idempotency_retention_days)
+    if effect.outcome is not None or closed_through < effect.attempt or old:
+        return Known.UNKNOWN  # what was made and is not found, or may have been forgotten
+    step.close_effect("absent")
+    step.mark_call(Execution.FAILED, error=ABSENT)
+    return Known.ABSENT
+
+
+def _found(step: Step, tool: Tool, effect: Effect, record: Mapping[str, Any]) -> Known:
+    if step.state.in_hand().result is None:
+        step.mark_call(Execution.SUCCEEDED, result=record)
+    wrong = differences(tool, step.state.in_hand(), record) | unapproved(step, tool, record)
+    external_id = str(record[tool.external_id])
+    if wrong:
+        step.close_effect("succeeded", external_id=external_id, mismatch=wrong)
+        call_it_wrong(step, tool, wrong)
+        return Known.WRONG
+    if not effect.verified:
+        step.close_effect("succeeded", external_id=external_id, verified=True)
+        step.mark_call(Execution.VERIFIED, stamps=("verified",))
+    return Known.VERIFIED
+
+
+async def order_compensation(desk: Desk, workflow_id: UUID, by: str, reason: str, registry: Mapping[str, Tool]) -> None:
+    """Have what a case has made undone; raises NotPossibleError."""
+    state = await _reviewed(desk, workflow_id)
+    step = _step(desk, state)
+    wrong = _to_undo(step)
+    edge = Edge(state.control.control, Control.PLANNING)
+    step.business("compensation_ordered", edge, "compensation_ordered", Actor.OPERATOR)
+    step.open_compensation(wrong.step, registry[wrong.tool].compensate_within_hours, by, reason)
+    step.note("compensation_ordered", by, {"reason": reason})
+    async with desk.pool.connection() as connection, connection.transaction():
+        await _commit(connection, step, Wait("compensation", 0.0))
+        await desk.wake(connection, workflow_id)
+
+
+def _to_undo(step: Step) -> CallRecord:
+    """Find whose effect is to be undone: what was begun before, what is wrong, or the first that was made."""
+    state, calls = step.state, step.state.evidence.calls
+    if any(effect.outcome is None for effect in state.evidence.effects):
+        raise NotPossibleError("nobody knows yet what the case has made; look first: kessai review ID adopt --as NAME")
+    made = [e for e in state.evidence.effects if e.outcome == "succeeded" and e.name in step.workflow.effects]
+    standing = {e.step for e in made if e.name in state.evidence.verified_ids() or not e.verified}
+    begun = [call.undoes for call in reversed(calls) if call.undoes is not None]
+    wrong = [call.step for call in calls if call.error == "wrong_effect"]
+    chosen = next((n for n in [*begun, *wrong, *sorted(standing)] if n in standing), None)
+    if chosen is None:
+        raise NotPossibleError("nothing that the case has made is left to be undone; kessai review ID close ends it")
+    return next(call for call in calls if call.step == chosen)
+
+
+async def release(desk: Desk, workflow_id: UUID, by: str) -> None:
+    """Let one case be undone although everything else is stopped; raises NotPossibleError."""
+    state = await load_case(desk, workflow_id)
+    async with desk.pool.connection() as connection, connection.transaction():
+        released = await compensations.release(connection, workflow_id, by)
+        if released:
+            await desk.wake(connection, workflow_id)
+    if not released:
+        undoing = state.evidence.undoing is not None
+        raise NotPossibleError("it was released before" if undoing else not_undone(state))
+
+
+async def close(desk: Desk, workflow_id: UUID, by: str, reason: str, *, accept_unknown: bool) -> None:
+    """Say why a case stays as it is, and take it out of the exception queue; raises NotPossibleError."""
+    state = await _reviewed(desk, workflow_id)
+    if state.control.closed:
+        raise NotPossibleError("the case is closed already; see `kessai show`")
+    unknown = [effect.name for effect in state.evidence.effects if effect.outcome is None]
+    if unknown and not accept_unknown:
+        raise NotPossibleError(
+            f"nobody knows what became of {', '.join(unknown)}: look first (kessai review ID adopt --as NAME), or say "
+            "with --accept-unknown that it stays so"
+        )
+    step = _step(desk, state)
+    step.close_review()
+    step.note("review_closed", by, {"reason": reason, "unknown": unknown})
+    async with desk.pool.connection() as connection:
+        await _commit(connection, step, ENDED)
+
+
+async def _reviewed(desk: Desk, workflow_id: UUID) -> State:
+    state = await load_case(desk, workflow_id)
+    if state.control.control not in HANDED_OVER:
+        raise NotPossibleError(not_handed_over(state))
+    return state
+
+
+def _step(desk: Desk, state: State) -> Step:
+    kind = desk.kinds[state.task.kind, state.task.release]
+    return Step(state, kind.workflow, kind.moves, claim=False, active_ms=state.control.active_ms)
+
+
+def not_handed_over(state: State) -> str:
+    """Say what the case is doing instead."""
+    return f"the case was handed over to nobody, it is in {state.task.state}; see `kessai show`"
+
+
+def not_undone(state: State) -> str:
+    """Say why there is nothing to release."""
+    order = "; order it: kessai review ID compensate --as NAME" if state.control.control in HANDED_OVER else ""
+    return f"nothing of the case is being undone, it is in {state.task.state}{order}"

@@ -1,0 +1,2 @@
+-- name: release
+SELECT release_compensation(%(workflow_id)s, %(by)s)
