@@ -18,6 +18,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "token_list": views.TokenList,
     "approver_list": views.ApproverList,
     "approve": views.DecisionTaken,
+    "review": views.Reviewed,
     "withdraw": views.Withdrawn,
     "reapply": views.Reapplied,
     "explain": views.Explanation,

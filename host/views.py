@@ -337,6 +337,20 @@ class Checks(Contract):
     checks: tuple[CheckView, ...]
 
 
+class Reviewed(Contract):
+    """`kessai review` and `kessai compensate`: what was done by whom, and where the case stands now.
+
+    `effect` and `known` are of a look: what was looked up, and what is known of it by now; null where none was made.
+    """
+
+    workflow_id: UUID
+    act: Literal["adopt", "compensate", "close", "release"]
+    by: str
+    effect: str | None
+    known: Literal["verified", "wrong", "rejected", "absent", "unknown"] | None
+    state: str
+
+
 class Withdrawn(Contract):
     """`kessai withdraw`: the case that was taken back, and by whom."""
 

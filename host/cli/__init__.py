@@ -11,7 +11,20 @@ from collections.abc import Callable
 
 import typer
 
-from host.cli import approve, approvers, backup, handover, machine, reapply, records, run, tables, tokens, worker
+from host.cli import (
+    approve,
+    approvers,
+    backup,
+    handover,
+    machine,
+    reapply,
+    records,
+    review,
+    run,
+    tables,
+    tokens,
+    worker,
+)
 from host.cli.options import flowing
 
 CASES, READING, MACHINE, PARTS = "Cases", "Reading", "This machine's stack", "Parts"
@@ -32,6 +45,8 @@ COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("deny", CASES, approve.deny),
     ("withdraw", CASES, reapply.withdraw),
     ("reapply", CASES, reapply.reapply),
+    ("review", CASES, review.review),
+    ("compensate", CASES, review.compensate),
     ("show", READING, records.show),
     ("list", READING, records.list_workflows),
     ("explain", READING, records.explain),

@@ -35,6 +35,14 @@ ABSENT = CallError("proved_absent", Category.TRANSIENT, "nothing was executed, a
 NOT_SUCCESS = CallError("not_success", Category.BUSINESS, "the effect that was found is no success")
 
 
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who acts: the name that was given, which the authorization set knows, and who ran the command."""
+
+    name: str
+    os_user: str
+
+
 class Known(StrEnum):
     """What a look by its key says of an effect."""
 
@@ -62,7 +70,7 @@ def doubtful(state: State) -> Effect | None:
     return next(iter([*open_ones, *unread]), None)
 
 
-async def look_up(parts: Parts, workflow_id: UUID, by: str) -> Looked | None:
+async def look_up(parts: Parts, workflow_id: UUID, by: By) -> Looked | None:
     """Look up what nobody knows of a case that was handed over, and record what was found; None: all is known.
 
     Raises NotPossibleError, UnknownWorkflowError.
@@ -72,7 +80,7 @@ async def look_up(parts: Parts, workflow_id: UUID, by: str) -> Looked | None:
     return None if effect is None else await _looked(parts, state, effect, by, None)
 
 
-async def adopt(parts: Parts, workflow_id: UUID, by: str, wake: Wake) -> Looked:
+async def adopt(parts: Parts, workflow_id: UUID, by: By, wake: Wake) -> Looked:
     """Look up what the case has made and, where it is as it was asked for, let the case go on from there."""
     state = await _handed_over(parts, workflow_id)
     effect = doubtful(state)
@@ -96,7 +104,7 @@ async def _handed_over(parts: Parts, workflow_id: UUID) -> State:
     return state
 
 
-async def _looked(parts: Parts, state: State, effect: Effect, by: str, wake: Wake | None) -> Looked:
+async def _looked(parts: Parts, state: State, effect: Effect, by: By, wake: Wake | None) -> Looked:
     """Record the request, make it, record what came of it; with `wake` go on from what was found."""
     call = next(one for one in state.evidence.calls if one.step == effect.step)
     tool = parts.registry.get(call.tool)
@@ -106,7 +114,7 @@ async def _looked(parts: Parts, state: State, effect: Effect, by: str, wake: Wak
     step = _begin(parts, state, call)
     step.close_attempt("cut_off", CUT_OFF)  # of a look that died
     step.open_attempt("reconciliation", read.name, new_jti())
-    step.note("looked_up", by)
+    step.note("looked_up", by.name, {"os_user": by.os_user})
     async with parts.pool.connection() as connection:
         state = await _commit(connection, step, ENDED)
     await parts.tools.turn(state.task.tenant_id, state.task.principal)
@@ -115,7 +123,7 @@ async def _looked(parts: Parts, state: State, effect: Effect, by: str, wake: Wak
     known = _record(step, tool, outcome)
     goes_on = known is Known.VERIFIED and wake is not None and effect.name in step.workflow.effects
     if goes_on:
-        step.note("effect_adopted", by)
+        step.note("effect_adopted", by.name, {"os_user": by.os_user})
         step.adopt()
     wait = ENDED if step.state.ended() else Wait("adopted", 0.0)
     async with parts.pool.connection() as connection, connection.transaction():
@@ -192,15 +200,15 @@ def _found(step: Step, tool: Tool, effect: Effect, record: Mapping[str, Any]) ->
     return Known.VERIFIED
 
 
-async def order_compensation(desk: Desk, workflow_id: UUID, by: str, reason: str, registry: Mapping[str, Tool]) -> None:
+async def order_compensation(desk: Desk, workflow_id: UUID, by: By, reason: str, registry: Mapping[str, Tool]) -> None:
     """Have what a case has made undone; raises NotPossibleError."""
     state = await _reviewed(desk, workflow_id)
     step = _step(desk, state)
     wrong = _to_undo(step)
     edge = Edge(state.control.control, Control.PLANNING)
     step.business("compensation_ordered", edge, "compensation_ordered", Actor.OPERATOR)
-    step.open_compensation(wrong.step, registry[wrong.tool].compensate_within_hours, by, reason)
-    step.note("compensation_ordered", by, {"reason": reason})
+    step.open_compensation(wrong.step, registry[wrong.tool].compensate_within_hours, by.name, reason)
+    step.note("compensation_ordered", by.name, {"os_user": by.os_user, "reason": reason})
     async with desk.pool.connection() as connection, connection.transaction():
         await _commit(connection, step, Wait("compensation", 0.0))
         await desk.wake(connection, workflow_id)
@@ -221,11 +229,11 @@ def _to_undo(step: Step) -> CallRecord:
     return next(call for call in calls if call.step == chosen)
 
 
-async def release(desk: Desk, workflow_id: UUID, by: str) -> None:
+async def release(desk: Desk, workflow_id: UUID, by: By) -> None:
     """Let one case be undone although everything else is stopped; raises NotPossibleError."""
     state = await load_case(desk, workflow_id)
     async with desk.pool.connection() as connection, connection.transaction():
-        released = await compensations.release(connection, workflow_id, by)
+        released = await compensations.release(connection, workflow_id, by.name, by.os_user)
         if released:
             await desk.wake(connection, workflow_id)
     if not released:
@@ -233,7 +241,7 @@ async def release(desk: Desk, workflow_id: UUID, by: str) -> None:
         raise NotPossibleError("it was released before" if undoing else not_undone(state))
 
 
-async def close(desk: Desk, workflow_id: UUID, by: str, reason: str, *, accept_unknown: bool) -> None:
+async def close(desk: Desk, workflow_id: UUID, by: By, reason: str, *, accept_unknown: bool) -> None:
     """Say why a case stays as it is, and take it out of the exception queue; raises NotPossibleError."""
     state = await _reviewed(desk, workflow_id)
     if state.control.closed:
@@ -246,7 +254,7 @@ async def close(desk: Desk, workflow_id: UUID, by: str, reason: str, *, accept_u
         )
     step = _step(desk, state)
     step.close_review()
-    step.note("review_closed", by, {"reason": reason, "unknown": unknown})
+    step.note("review_closed", by.name, {"os_user": by.os_user, "reason": reason, "unknown": unknown})
     async with desk.pool.connection() as connection:
         await _commit(connection, step, ENDED)
 

@@ -12,7 +12,7 @@ from host.domain.state import State
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError
-from host.engine.review import adopt, order_compensation, release
+from host.engine.review import By, adopt, order_compensation, release
 from tests.support.approvals import desk
 from tests.support.crash import DiedError, Fate, doomed
 from tests.support.engine import (
@@ -39,6 +39,7 @@ SEEN = """
 UPDATE effect SET outcome = 'succeeded', external_id = %s, closed_at = clock_now(), verified_at = clock_now()
  WHERE outcome IS NULL
 """
+SATO = By("sato", "operator")
 WRONG = {"refund": yen(1)}
 
 
@@ -65,7 +66,7 @@ async def unverified(parts: Parts, tools: FakeTools, *, told: bool) -> UUID:
 
 
 async def undo(parts: Parts, workflow_id: UUID) -> State:
-    await release(desk(parts), workflow_id, "sato")
+    await release(desk(parts), workflow_id, SATO)
     return await settle(parts, workflow_id)
 
 
@@ -96,11 +97,11 @@ async def test_a_return_that_a_person_has_undone_is_cancelled_and_the_customer_g
     async with engine(tools) as parts:
         workflow_id = await unverified(parts, tools, told=True)
         with pytest.raises(NotPossibleError, match="nobody knows yet"):
-            await order_compensation(desk(parts), workflow_id, "sato", "the wrong camera", parts.registry)
+            await order_compensation(desk(parts), workflow_id, SATO, "the wrong camera", parts.registry)
         (notice,) = tools.notices.values()
         with owners(parts) as sql:  # the customer was told, and somebody has seen it since
             sql.execute(SEEN, (notice["message_id"],))
-        await order_compensation(desk(parts), workflow_id, "sato", "the wrong camera", parts.registry)
+        await order_compensation(desk(parts), workflow_id, SATO, "the wrong camera", parts.registry)
         state = await settle(parts, workflow_id)
         assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "compensated")
         assert [tool for tool, *_ in await rows(parts, CALLS)] == [
@@ -126,7 +127,7 @@ def test_a_return_on_which_something_hangs_is_not_cancelled_and_stops_everything
         tools = FakeTools(links=links)
         async with engine(tools) as parts:
             workflow_id = await unverified(parts, tools, told=False)
-            await order_compensation(desk(parts), workflow_id, "sato", "wrong", parts.registry)
+            await order_compensation(desk(parts), workflow_id, SATO, "wrong", parts.registry)
             state = await settle(parts, workflow_id)
             assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", reason)
             assert [one for one, *_ in await rows(parts, UNDONE)] == ["impossible"]
@@ -145,7 +146,7 @@ def test_a_cancellation_that_is_refused_is_none_and_says_why(refusal):
         async with engine(tools) as parts:
             workflow_id = await unverified(parts, tools, told=False)
             tools.script["cancel_return"] = [rejected(refusal)]
-            await order_compensation(desk(parts), workflow_id, "sato", "wrong", parts.registry)
+            await order_compensation(desk(parts), workflow_id, SATO, "wrong", parts.registry)
             state = await settle(parts, workflow_id)
             assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", refusal)
             assert [one for one, *_ in await rows(parts, UNDONE)] == ["impossible"]
@@ -168,7 +169,7 @@ async def test_what_is_not_undone_in_time_is_overdue_and_stops_everything():
         causes = [cause for (cause,) in await rows(parts, "SELECT cause FROM stop_log ORDER BY stop_id")]
         assert causes == ["update_outside_permission", "compensation_impossible"]
         with pytest.raises(NotPossibleError, match="nothing of the case is being undone"):
-            await release(desk(parts), workflow_id, "sato")
+            await release(desk(parts), workflow_id, SATO)
     assert tools.cancelled == {}
 
 
@@ -182,7 +183,7 @@ async def test_undoing_spends_nothing_of_the_cases_own_calls_and_time_and_has_a_
         tools.script["get_return_links"] = [rejected("unavailable"), None, rejected("unavailable")]
         tools.script["cancel_return"] = [rejected("unavailable")]
         before = (await load(parts, workflow_id)).calls_made()
-        await order_compensation(desk(parts), workflow_id, "sato", "wrong", parts.registry)
+        await order_compensation(desk(parts), workflow_id, SATO, "wrong", parts.registry)
         state = await settle(parts, workflow_id)
         assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "compensated")
         assert state.calls_made() == before
@@ -197,7 +198,7 @@ async def test_a_bound_on_the_calls_that_undo_ends_it_for_a_person():
         limits = replace(kind.workflow.limits, compensation_calls=1)
         narrow = replace(parts, kinds={key: replace(kind, workflow=replace(kind.workflow, limits=limits))})
         workflow_id = await unverified(narrow, tools, told=False)
-        await order_compensation(desk(narrow), workflow_id, "sato", "wrong", narrow.registry)
+        await order_compensation(desk(narrow), workflow_id, SATO, "wrong", narrow.registry)
         state = await settle(narrow, workflow_id)
         assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "limit")
         assert [one for one, *_ in await rows(parts, UNDONE)] == ["impossible"]
@@ -209,7 +210,7 @@ async def test_a_stop_while_something_is_undone_halts_it_until_its_time_is_up():
     tools = FakeTools()
     async with engine(tools) as parts:
         workflow_id = await unverified(parts, tools, told=False)
-        await order_compensation(desk(parts), workflow_id, "sato", "wrong", parts.registry)
+        await order_compensation(desk(parts), workflow_id, SATO, "wrong", parts.registry)
 
         def stopped(request: Any) -> Any:
             engage(parts, "updates")
@@ -237,7 +238,7 @@ async def test_a_release_lets_through_that_one_case_and_no_other():
             "stopped",
         )
         with pytest.raises(NotPossibleError, match="nothing of the case is being undone"):
-            await release(desk(parts), workflow_id, "sato")
+            await release(desk(parts), workflow_id, SATO)
     assert len(tools.returns) == 1
 
 
@@ -248,7 +249,7 @@ async def test_a_death_before_or_after_any_commit_of_an_undoing_leaves_one_cance
             tools = FakeTools()
             async with engine(tools) as parts:
                 workflow_id = await unverified(parts, tools, told=False)
-                await order_compensation(desk(parts), workflow_id, "sato", "wrong", parts.registry)
+                await order_compensation(desk(parts), workflow_id, SATO, "wrong", parts.registry)
                 async with doomed(parts, Fate(at, before)) as mortal:
                     try:
                         await drive(mortal, workflow_id)
@@ -271,7 +272,7 @@ async def test_a_cancellation_whose_answer_was_lost_is_looked_up_and_never_made_
     async with engine(tools) as parts:
         workflow_id = await unverified(parts, tools, told=False)
         tools.script["cancel_return"] = [tools.then(unknown())]
-        await order_compensation(desk(parts), workflow_id, "sato", "wrong", parts.registry)
+        await order_compensation(desk(parts), workflow_id, SATO, "wrong", parts.registry)
         state = await settle(parts, workflow_id)
         assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "compensated")
         assert tools.sent("cancel_return") == 1
@@ -284,17 +285,17 @@ async def test_an_undoing_that_nobody_could_end_is_ordered_anew_once_what_it_did
         workflow_id = await unverified(parts, tools, told=False)
         tools.script["cancel_return"] = [tools.then(unknown())]
         tools.script["find_return"] = [rejected("unavailable")] * 4
-        await order_compensation(desk(parts), workflow_id, "sato", "wrong", parts.registry)
+        await order_compensation(desk(parts), workflow_id, SATO, "wrong", parts.registry)
         state = await settle(parts, workflow_id)
         assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "unknown_effect")
         tools.script.clear()
         with pytest.raises(NotPossibleError, match="nobody knows yet"):
-            await order_compensation(desk(parts), workflow_id, "sato", "wrong", parts.registry)
-        looked = await adopt(parts, workflow_id, "sato", no_wake)
+            await order_compensation(desk(parts), workflow_id, SATO, "wrong", parts.registry)
+        looked = await adopt(parts, workflow_id, SATO, no_wake)
         assert (looked.known, looked.adopted) == ("verified", None), "a cancellation is no step of the business"
         for scope in SCOPES:
             engage(parts, scope, engaged=False)
-        await order_compensation(desk(parts), workflow_id, "sato", "again", parts.registry)
+        await order_compensation(desk(parts), workflow_id, SATO, "again", parts.registry)
         state = await settle(parts, workflow_id)
         assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "compensated")
         assert tools.sent("cancel_return") == 1

@@ -28,7 +28,7 @@ CREATE TRIGGER ended_for_good BEFORE UPDATE ON compensation
     FOR EACH ROW WHEN (OLD.state <> 'required') EXECUTE FUNCTION refuse_change();
 
 -- Let one be undone under a stop; gives whether there was one that waits.
-CREATE FUNCTION release_compensation(p_id uuid, p_by text) RETURNS boolean
+CREATE FUNCTION release_compensation(p_id uuid, p_by text, p_os_user text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
     UPDATE compensation SET released_by = p_by, released_at = clock_now()
@@ -38,11 +38,11 @@ BEGIN
     END IF;
     UPDATE workflow SET wake_at = clock_now() WHERE workflow_id = p_id AND wake_at > clock_now();
     INSERT INTO audit (workflow_id, actor, action, resource, result, details, at)
-    SELECT p_id, p_by, 'compensation_released', resource, state, '{}', clock_now() FROM workflow WHERE workflow_id = p_id;
+    SELECT p_id, p_by, 'compensation_released', resource, state, jsonb_build_object('os_user', p_os_user), clock_now() FROM workflow WHERE workflow_id = p_id;
     RETURN true;
 END $$;
 
 REVOKE ALL ON compensation FROM PUBLIC;
-REVOKE ALL ON FUNCTION release_compensation(uuid, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION release_compensation(uuid, text, text) FROM PUBLIC;
 GRANT SELECT ON compensation TO host_rt, host_auditor;
-GRANT EXECUTE ON FUNCTION release_compensation(uuid, text) TO host_rt;
+GRANT EXECUTE ON FUNCTION release_compensation(uuid, text, text) TO host_rt;

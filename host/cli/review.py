@@ -1,0 +1,79 @@
+"""`kessai review` and `kessai compensate`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from host.cli.launch import launch
+from host.cli.options import Json, Name
+
+Operator = Annotated[str, typer.Option("--as", metavar="NAME", help="Who acts: an operator of the authorization set.")]
+
+
+class ReviewAct(StrEnum):
+    """The only ways out of a review."""
+
+    ADOPT = "adopt"
+    COMPENSATE = "compensate"
+    CLOSE = "close"
+
+
+def review(
+    name: Name,
+    act: Annotated[ReviewAct, typer.Argument(metavar="adopt|compensate|close", help="What is done with it.")],
+    by: Operator,
+    reason: Annotated[
+        str,
+        typer.Option("--reason", metavar="TEXT", help="Why; compensate and close need it. It stands in the record."),
+    ] = "",
+    accept_unknown: Annotated[
+        bool,
+        typer.Option("--accept-unknown", help="close: although nobody knows what became of an effect of the case."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Decide on a case that was handed over to a person (NEEDS_REVIEW). These three are the only ways out of it.
+
+    adopt: look up by its key what the case has made; where it is there as it was asked for, the case goes on from it.
+    compensate: have what the case has made undone: the return is cancelled and the customer told, within a day.
+    close: say why it stays as it is; it leaves the exception queue. One that has made nothing can be asked for anew.
+    Read first: kessai handover ID
+
+    \b
+    kessai review 0198c2f4-… adopt --as sato
+    kessai review 0198c2f4-… compensate --as sato --reason "The wrong camera."
+    kessai review 0198c2f4-… close --as sato --reason "Settled by telephone."
+
+    \b
+    Exit codes
+       0  done
+       2  not possible where the case stands, no such operator, or bad input: it says what would be possible
+      11  adopt: what was made cannot be adopted; what is known of it by now is recorded
+      15  not ready: database, tool server, settings
+    """
+    from host import settings
+    from host.commands import review as acting
+
+    wanted = acting.Wanted(name, act.value, by, reason, accept_unknown)
+    raise typer.Exit(launch(acting.review(settings.load(), wanted, as_json=as_json)))
+
+
+def compensate(name: Name, by: Operator, as_json: Json = False) -> None:
+    """Let one case be undone although a stop is engaged (COMPENSATION_REQUIRED). Nothing else goes on by it.
+
+    \b
+    kessai compensate 0198c2f4-… --as sato
+
+    \b
+    Exit codes
+       0  released: a worker undoes it, or kessai run ID
+       2  nothing of the case is being undone, or no such operator: nothing was changed
+      15  not ready: database, settings
+    """
+    from host import settings
+    from host.commands import review as acting
+
+    launch(acting.release_one(settings.load(), name, by, as_json=as_json))

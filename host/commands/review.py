@@ -1,0 +1,145 @@
+"""`review` and `compensate`: what a named operator does with a case that was handed over, or that is being undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from host.commands.approve import desk_of
+from host.commands.exits import CommandError, Exit
+from host.commands.lookup import found_id
+from host.commands.operator import operator as os_user
+from host.commands.operators import operator_of
+from host.commands.output import command, console, plain, write_json
+from host.commands.workplace import working
+from host.domain.principals import Act, Operator
+from host.engine import review as engine
+from host.engine.approve import Desk, load_case
+from host.engine.review import By, Known, Looked
+from host.engine.wake import queue_app, waker
+from host.settings import Settings
+from host.views import Reviewed
+from shared_contracts.base import dump
+from shared_contracts.digest import NotCanonicalError, storable_text
+from shared_contracts.tools import TOOLS
+
+REASON_MAX = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An act as it was typed."""
+
+    name: str
+    act: str
+    by: str
+    reason: str
+    accept_unknown: bool
+
+
+async def review(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
+    """Do it; gives the exit code."""
+    operator = operator_of(settings, wanted.by, Act.REVIEW)
+    reason, by = _reason(wanted), By(operator.name, os_user())
+    async with desk_of(settings) as desk:
+        workflow_id = await found_id(desk.pool, wanted.name)
+        await _covered(desk, workflow_id, operator)
+        match wanted.act:
+            case "close":
+                unknown = wanted.accept_unknown
+                await engine.close(desk, workflow_id, by, reason, accept_unknown=unknown)
+            case "compensate":
+                await engine.order_compensation(desk, workflow_id, by, reason, TOOLS)
+    looked = await _adopt(settings, workflow_id, by) if wanted.act == "adopt" else None
+    return await _tell(settings, Reviewed(
+        workflow_id=workflow_id,
+        act=wanted.act,
+        by=operator.name,
+        effect=None if looked is None else looked.effect.name,
+        known=None if looked is None else looked.known.value,
+        state=await _state(settings, workflow_id),
+    ), as_json=as_json)  # fmt: skip
+
+
+def _reason(wanted: Wanted) -> str:
+    """Give the reason; raises CommandError where one is needed, or this is none."""
+    try:
+        reason = storable_text(wanted.reason.strip())
+    except NotCanonicalError as error:
+        raise CommandError(Exit.BAD_INPUT, "--reason holds what cannot be kept", str(error)) from error
+    if wanted.act != "adopt" and not 1 <= len(reason) <= REASON_MAX:
+        mend = f"Write it with --reason, in at most {REASON_MAX} characters. Nothing was changed."
+        raise CommandError(Exit.BAD_INPUT, f"{wanted.act} needs its reason", mend)
+    return reason
+
+
+async def _adopt(settings: Settings, workflow_id: UUID, by: By) -> Looked:
+    async with working(settings) as place:
+        from host import wiring  # here, since it brings the protocol's client along
+
+        async with wiring.driver(settings, place.links) as driver:
+            queue = queue_app(place.links.dsn)
+            async with queue.open_async():
+                return await engine.adopt(driver.parts, workflow_id, by, waker(queue))
+
+
+async def _state(settings: Settings, workflow_id: UUID) -> str:
+    async with desk_of(settings) as desk:
+        return (await load_case(desk, workflow_id)).task.state
+
+
+_SAID: dict[str, str] = {
+    Known.VERIFIED: "is there as it was asked for",
+    Known.WRONG: "is there, and is not what was asked for: everything is stopped; have it undone",
+    Known.REJECTED: "was refused: nothing was made",
+    Known.ABSENT: "was never made, and cannot be any more",
+    Known.UNKNOWN: "nobody can tell yet; try again, or find out by hand",
+}
+
+
+async def _tell(settings: Settings, done: Reviewed, *, as_json: bool) -> Exit:
+    adopted = done.act == "adopt" and done.state in {"RETURN_CREATED", "COMPLETED"}
+    code = Exit.DONE if done.act != "adopt" or done.known == Known.VERIFIED else Exit.NEEDS_REVIEW
+    if as_json:
+        write_json(dump(done))
+        return code
+    to = console()
+    if done.known is not None:
+        to.print(f"{done.effect}: {_SAID[done.known]}", soft_wrap=True)
+    match done.act:
+        case "close":
+            to.print(f"closed by {plain(done.by)}; the case stays in {done.state}")
+        case "compensate":
+            to.print(f"ordered by {plain(done.by)}: what the case has made is undone within its time")
+        case _:
+            to.print(f"the case is in {done.state}")
+    if done.act == "compensate" or adopted:
+        to.print(f"a worker takes it, or: {command(settings, 'run', str(done.workflow_id))}", style="dim")
+    return code
+
+
+async def release_one(settings: Settings, name: str, by: str, *, as_json: bool) -> None:
+    """Let one case be undone under a stop."""
+    operator = operator_of(settings, by, Act.COMPENSATE)
+    async with desk_of(settings) as desk:
+        workflow_id = await found_id(desk.pool, name)
+        state = await _covered(desk, workflow_id, operator)
+        await engine.release(desk, workflow_id, By(operator.name, os_user()))
+    done = Reviewed(
+        workflow_id=workflow_id, act="release", by=operator.name, effect=None, known=None, state=state
+    )  # fmt: skip
+    if as_json:
+        write_json(dump(done))
+        return
+    to = console()
+    to.print(f"released by {plain(operator.name)}: the case is undone under the stop, and nothing else goes on")
+    to.print(f"a worker takes it, or: {command(settings, 'run', str(workflow_id))}", style="dim")
+
+
+async def _covered(desk: Desk, workflow_id: UUID, operator: Operator) -> str:
+    """Give where the case stands; raises CommandError where it is not this operator's to act on."""
+    task = (await load_case(desk, workflow_id)).task
+    if not operator.covers(task.tenant_id):
+        what = f"{operator.name} acts on the cases of {operator.tenant_id} alone"
+        raise CommandError(Exit.BAD_INPUT, what, "Nothing was changed.")
+    return task.state
