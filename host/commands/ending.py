@@ -61,7 +61,8 @@ def code(standing: Standing, settings: Settings, workflow_id: UUID) -> Exit:
         return found
     go_on = command(settings, "run", str(workflow_id))
     if standing.wake_reason in STOPS:
-        say(f"halted: work is stopped. When the stop is lifted a worker goes on with it, or: {go_on}")
+        lift = command(settings, "resume", "--help")
+        say(f"halted by a stop: it goes on once an operator has lifted that and released the case; see {lift}")
         return Exit.STOPPED
     say(f"it stands in {standing.state} and nobody works on it. Go on with: {go_on}")
     return Exit.NOT_READY

@@ -18,12 +18,14 @@ from rich.text import Text
 from host.commands.output import COLOURS, plain
 from host.domain.control import ENDS, Control
 from host.store import record as store
+from host.store.errors import OneAtATimeError
 from host.store.pool import Pool
 from host.store.record import Moment, Standing
 
 LOOK_SECONDS = 0.05  # a step takes longer than that
 FOLLOW_SECONDS = 0.25
 ABANDONED_SECONDS = 6.0  # a worker's sweeper brings due work back within a second or two
+NOT_ITS_TURN = "waits for its turn: after a stop one case is driven at a time"
 STOPS = frozenset({"stopped", "stopped_reads"})
 
 
@@ -101,22 +103,27 @@ class Follower:
 
     async def to_rest(self) -> Standing:
         """Go on until it rests, or is halted by a stop; when we only watch, what nobody drives is given up on."""
-        noted: tuple[int, str | None, bool] | None = None
+        noted: tuple[int, str | None, bool, bool] | None = None
         idle, driven = 0.0, self.drive is None
         tried = 0  # the version that the last drive found; one that it left as it was is not driven again
         while True:
             standing = await self._standing()
             if rests(standing) or (driven and standing.wake_reason in STOPS) or idle > ABANDONED_SECONDS:
                 return standing
+            turn = True
             if self.drive is not None and _nobodys(standing) and standing.version != tried:
-                tried, driven = standing.version, True
-                await self.drive()
-                continue
-            idle = idle + FOLLOW_SECONDS if _nobodys(standing) else 0.0
-            now = (standing.seq, standing.wake_reason, standing.leased)
+                try:
+                    await self.drive()
+                except OneAtATimeError:
+                    turn = False
+                else:
+                    tried, driven = standing.version, True
+                    continue
+            idle = idle + FOLLOW_SECONDS if turn and _nobodys(standing) else 0.0
+            now = (standing.seq, standing.wake_reason, standing.leased, turn)
             if now != noted:
                 await self.timeline.show_new()
-                self.timeline.note(_why(standing))
+                self.timeline.note(_why(standing) if turn else NOT_ITS_TURN)
                 noted = now
             due = standing.due_in_seconds
             await asyncio.sleep(FOLLOW_SECONDS if due is None or due <= 0 else min(due, FOLLOW_SECONDS))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from shared_contracts.approval import Approver, Name
 from shared_contracts.base import Contract, Identifier, Line
@@ -39,7 +39,7 @@ EVERY_TENANT = "*"
 class Operator(Contract):
     """A person who may act on others' cases: on one tenant's or on everybody's, and by exactly these acts."""
 
-    name: Name
+    name: Annotated[Name, Field(max_length=80)]  # as much as a history keeps of who did it
     tenant_id: Identifier | Literal["*"]
     may: frozenset[Act]
 

@@ -51,7 +51,10 @@ class UnknownWorkflowError(Exception):
 
 
 async def drive(parts: Parts, workflow_id: UUID) -> State:
-    """Drive a workflow as far as it goes now; give where it stands. A lost race reloads, another's lease ends it."""
+    """Drive a workflow as far as it goes now; give where it stands. A lost race reloads, another's lease ends it.
+
+    Raises OneAtATimeError, with nothing written, while another one has its turn after a stop.
+    """
     held: int | None = None  # the fence under which this driver has the lease
     while True:
         state = await load(parts, workflow_id)

@@ -29,6 +29,7 @@ from host.engine.drive import UnknownWorkflowError, drive
 from host.engine.parts import Parts
 from host.engine.wake import TASK, Wake
 from host.store import ledger
+from host.store.errors import OneAtATimeError
 
 EXPIRED_ROUNDS = 3
 SWEEP_SECONDS = 1.0
@@ -47,6 +48,8 @@ async def run_once(parts: Parts, workflow_id: UUID, *, reached: bool = True) -> 
     """
     try:
         return await drive(parts, workflow_id) if reached else None
+    except OneAtATimeError:  # after a stop another case is at work: this one's turn comes, and nothing is wrong with it
+        log.debug("not_its_turn", workflow_id=str(workflow_id))
     except UnknownWorkflowError:
         log.warning("wake_up_without_workflow", workflow_id=str(workflow_id))
     except DATABASE_AWAY as error:
@@ -69,15 +72,17 @@ async def work(
     parts: Parts, queue: App, wake: Wake, refresh: Callable[[], Awaitable[object]], concurrency: int
 ) -> None:
     """Work until SIGTERM or SIGINT, then drain."""
+    turns = Turns(parts, wake)
 
     @queue.task(name=TASK)
     async def drive_workflow(workflow_id: str) -> None:
         await run_once(parts, UUID(workflow_id), reached=bool(parts.tools.available()))
+        await turns.next()
 
     with _asked_to_stop() as stop:
         async with asyncio.TaskGroup() as beside:
             loops = (
-                beside.create_task(_each(SWEEP_SECONDS, lambda: _sweep(parts, wake, queue), stop)),
+                beside.create_task(_each(SWEEP_SECONDS, lambda: _sweep(turns, queue), stop)),
                 beside.create_task(_each(REFRESH_SECONDS, refresh, stop)),
             )
             while not stop.is_set():
@@ -135,8 +140,30 @@ def _asked_to_stop() -> Iterator[asyncio.Event]:
     yield stop
 
 
-async def _sweep(parts: Parts, wake: Wake, queue: App) -> None:
-    await sweep.run_once(parts, wake)
+class Turns:
+    """Whose turn it is while one case is driven at a time: when a drive ends, the next one is woken at once."""
+
+    def __init__(self, parts: Parts, wake: Wake) -> None:
+        """Begin as if several were driven; the first sweep says."""
+        self.parts, self.wake = parts, wake
+        self.single = False
+
+    async def sweep(self) -> None:
+        """Wake what is due, and look whether it is one at a time."""
+        await sweep.run_once(self.parts, self.wake)
+        async with self.parts.pool.connection() as connection:
+            self.single = await ledger.one_at_a_time(connection)
+
+    async def next(self) -> None:
+        """Wake the next one, without waiting for the next sweep."""
+        if self.single:
+            with contextlib.suppress(*DATABASE_AWAY):
+                await sweep.run_once(self.parts, self.wake)
+
+
+async def _sweep(turns: Turns, queue: App) -> None:
+    parts = turns.parts
+    await turns.sweep()
     for _ in range(EXPIRED_ROUNDS):  # bounded, so that a great many that end at once leave the work its share
         if await sweep.expire_unapproved(parts) == 0:
             break

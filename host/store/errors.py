@@ -51,6 +51,10 @@ class OneAtATimeError(StoreError):
     """After a stop one workflow is driven at a time, and another one is."""
 
 
+class NotLiftedError(StoreError):
+    """The stop stays as it is, or there is none."""
+
+
 class UnitsBusyError(StoreError):
     """Another workflow is at work on the same units; what it did will be known in a moment."""
 
@@ -81,6 +85,9 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS021": InvariantError,
     "KS022": InvariantError,
     "KS023": ApproverKeyError,
+    "KS024": NotLiftedError,
+    "KS025": NotLiftedError,
+    "KS026": NotLiftedError,
     "23503": InvariantError,
     "23505": InvariantError,
     "23514": InvariantError,

@@ -69,7 +69,7 @@ async def unapproved(connection: AsyncConnection[Any], most: int) -> list[UUID]:
 async def commit_steps(connection: AsyncConnection[Any], rows: Rows) -> dict[str, Committed]:
     """Write the steps of one or of several workflows, all or none; gives what each workflow became, by its id.
 
-    Raises StaleWorkflowError, StoppedError, OutOfTimeError, ApprovalOverError, UnitsBusyError,
+    Raises StaleWorkflowError, StoppedError, OneAtATimeError, OutOfTimeError, ApprovalOverError, UnitsBusyError,
     UnsettledElsewhereError, InvariantError.
     """
     cursor = connection.cursor(row_factory=class_row(Committed))
@@ -134,6 +134,12 @@ async def due(connection: AsyncConnection[Any], most: int) -> list[UUID]:
     """List due workflows that no pending wake-up will bring, oldest first."""
     cursor = await connection.execute(_SQL["due"], {"most": most})
     return [row[0] async for row in cursor]
+
+
+async def one_at_a_time(connection: AsyncConnection[Any]) -> bool:
+    """Tell whether one case is driven at a time, as it is after a stop."""
+    row = await (await connection.execute(_SQL["one_at_a_time"])).fetchone()
+    return row is None or row[0] is not False
 
 
 async def lock_sweep(connection: AsyncConnection[Any]) -> bool:

@@ -20,7 +20,8 @@ SELECT to_jsonb(w) - 'body_sha256' AS workflow,
        stopped('updates') AND u.halted AS updates_stopped,
        stopped('reads') AND u.halted AS reads_stopped,
        w.lease_until > clock_now() AS leased,
-       w.wake_at > clock_now() AS asleep
+       -- whom a stop has held is not driven until somebody releases it
+       w.wake_at > clock_now() OR (w.wake_reason IN ('stopped', 'stopped_reads') AND stopped('parallel')) AS asleep
   FROM workflow w,
        LATERAL (SELECT NOT EXISTS (SELECT FROM compensation c WHERE c.workflow_id = w.workflow_id AND c.state = 'required'
                                       AND c.released_by IS NOT NULL) AS halted OFFSET 0) u
@@ -61,19 +62,26 @@ SELECT count(*) AS waiting, coalesce(extract(epoch FROM clock_now() - min(due_at
 
 -- name: due
 -- Work that is due and that no pending wake-up will bring: timers, and drivers that died. Bounded, oldest first.
--- A job in hand is no excuse: its worker may be dead, and a doubled wake-up costs one read.
+-- A job in hand is no excuse: its worker may be dead, and a doubled wake-up costs one read. After a stop one case goes on
+-- at a time, and whom a stop has held waits until somebody releases it.
 SELECT w.workflow_id
   FROM (SELECT workflow_id, wake_at AS due_at FROM workflow
          WHERE wake_at <= clock_now()
            AND wake_reason <> 'approval'  -- what nobody has approved in time is ended without a wake-up
-           AND NOT (wake_reason = 'stopped' AND stopped('updates'))
-           AND NOT (wake_reason = 'stopped_reads' AND stopped('reads'))
+           AND NOT (wake_reason = 'stopped' AND (stopped('updates') OR stopped('parallel')))
+           AND NOT (wake_reason = 'stopped_reads' AND (stopped('reads') OR stopped('parallel')))
         UNION ALL
         SELECT workflow_id, lease_until FROM workflow WHERE lease_owner IS NOT NULL AND lease_until <= clock_now()
            AND control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')) w
  WHERE NOT EXISTS (SELECT FROM procrastinate_jobs j
                     WHERE j.status = 'todo' AND j.args ->> 'workflow_id' = w.workflow_id::text)
- ORDER BY w.due_at LIMIT %(most)s
+ ORDER BY w.due_at
+ LIMIT CASE WHEN NOT stopped('parallel') THEN %(most)s
+            WHEN EXISTS (SELECT FROM workflow WHERE lease_owner IS NOT NULL AND lease_until > clock_now()) THEN 0
+            ELSE 1 END
+
+-- name: one_at_a_time
+SELECT stopped('parallel')
 
 -- name: unapproved
 -- Cases that have waited for an approval as long as one may take, oldest first.

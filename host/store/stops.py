@@ -1,15 +1,21 @@
-"""Stops as the ledger holds them: engaged by whoever runs the host; a scope without a row reads as stopped."""
+"""Stops as the ledger holds them: engaged by whoever runs the host, lifted by its owner alone.
+
+Invariant: a scope without a row reads as stopped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
+from host.store.errors import refusals
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -28,10 +34,77 @@ class Stop:
     at: datetime | None
 
 
-async def engage(connection: AsyncConnection[Any], scopes: Sequence[str], actor: str, reason: str, cause: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Open:
+    """What has not ended and stands in one state."""
+
+    state: str
+    cases: int
+    workflow_ids: list[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How many of one state wait until somebody releases them."""
+
+    state: str
+    cases: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """An effect whose intent was committed, of a case at work."""
+
+    workflow_id: UUID
+    state: str
+    name: str
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """Whose request was under way; `open`: a driver can go on with it, otherwise a person has it."""
+
+    workflow_id: UUID
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What was counted, as the record keeps it."""
+
+    reconciliation_id: int
+    states: dict[str, Any]
+    unsettled: list[dict[str, Any]]
+    accepted: list[dict[str, Any]]
+    to_undo: list[dict[str, Any]]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who acts on a stop and why; the details stand beside it in the history."""
+
+    actor: str
+    reason: str
+    details: Mapping[str, Any]
+
+    def parameters(self) -> dict[str, Any]:
+        """Give what every statement takes."""
+        return {"actor": self.actor, "reason": self.reason, "details": Jsonb(dict(self.details))}
+
+
+async def engage(
+    connection: AsyncConnection[Any],
+    scopes: Sequence[str],
+    actor: str,
+    reason: str,
+    cause: str,
+    details: Mapping[str, Any] | None = None,
+) -> None:
     """Let nothing new begin from this transaction's commit on; waits for what is committing now."""
-    parameters = {"scopes": list(scopes), "actor": actor, "reason": reason, "cause": cause}
-    await connection.execute(_SQL["engage"], parameters)
+    by = By(actor, reason, {} if details is None else details)
+    await connection.execute(_SQL["engage"], {**by.parameters(), "scopes": list(scopes), "cause": cause})
 
 
 async def standing(connection: AsyncConnection[Any]) -> list[Stop]:
@@ -39,3 +112,58 @@ async def standing(connection: AsyncConnection[Any]) -> list[Stop]:
     cursor = connection.cursor(row_factory=class_row(Stop))
     await cursor.execute(_SQL["standing"])
     return await cursor.fetchall()
+
+
+async def open_cases(connection: AsyncConnection[Any]) -> list[Open]:
+    """List what has not ended, by state."""
+    cursor = connection.cursor(row_factory=class_row(Open))
+    await cursor.execute(_SQL["open_cases"])
+    return await cursor.fetchall()
+
+
+async def under_way(connection: AsyncConnection[Any]) -> list[UnderWay]:
+    """List the effects that are finished and recorded although a stop is engaged."""
+    cursor = connection.cursor(row_factory=class_row(UnderWay))
+    await cursor.execute(_SQL["under_way"])
+    return await cursor.fetchall()
+
+
+async def held(connection: AsyncConnection[Any]) -> list[Held]:
+    """Count those that wait until somebody releases them, by state."""
+    cursor = connection.cursor(row_factory=class_row(Held))
+    await cursor.execute(_SQL["held"])
+    return await cursor.fetchall()
+
+
+async def in_doubt(connection: AsyncConnection[Any]) -> list[InDoubt]:
+    """List whose effect has to be looked up before anything may go on."""
+    cursor = connection.cursor(row_factory=class_row(InDoubt))
+    await cursor.execute(_SQL["in_doubt"])
+    return await cursor.fetchall()
+
+
+async def reconcile(connection: AsyncConnection[Any], by: By) -> Reconciled:
+    """Count everything and keep it."""
+    cursor = connection.cursor(row_factory=class_row(Reconciled))
+    await cursor.execute(_SQL["reconcile"], by.parameters())
+    return await cursor.fetchone()  # type: ignore[return-value]  # a function gives its row, or raises
+
+
+async def lift(owner: AsyncConnection[Any], by: By, reconciliation_id: int) -> int:
+    """End the stop, one case at a time from then on; gives how many it holds. Raises NotLiftedError."""
+    with refusals():
+        cursor = await owner.execute(_SQL["lift"], {**by.parameters(), "reconciliation": reconciliation_id})
+        return int((await cursor.fetchall())[0][0])
+
+
+async def release(owner: AsyncConnection[Any], by: By, state: str, most: int) -> list[UUID]:
+    """Let some of those that are held go on, the oldest first; gives them. Raises StoppedError."""
+    with refusals():
+        cursor = await owner.execute(_SQL["release"], {**by.parameters(), "state": state, "most": most})
+        return list((await cursor.fetchall())[0][0])
+
+
+async def end_one_at_a_time(owner: AsyncConnection[Any], by: By) -> None:
+    """Let several cases be driven at a time again. Raises StoppedError and NotLiftedError."""
+    with refusals():
+        await owner.execute(_SQL["end_one_at_a_time"], by.parameters())

@@ -167,8 +167,9 @@ def test_every_table_of_the_ledger_that_is_a_history_is_guarded(database):
         tables = {
             name
             for (name,) in connection.execute(
-                "SELECT table_name FROM information_schema.columns "
-                "WHERE table_schema = 'public' AND column_name = 'workflow_id'"
+                "SELECT table_name FROM information_schema.columns JOIN information_schema.tables "
+                "USING (table_schema, table_name) WHERE table_schema = 'public' AND column_name = 'workflow_id' "
+                "AND table_type = 'BASE TABLE'"
             )
         }
         guarded = {
