@@ -27,6 +27,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "status": views.StackView,
     "doctor": views.Checks,
     "backup": views.BackupView,
+    "restore": views.RestoreView,
 }
 
 

@@ -321,6 +321,15 @@ class BackupView(Contract):
     dumps: tuple[DumpView, ...]
 
 
+class RestoreView(Contract):
+    """`kessai restore`: the home that was made, of a backup of which moment, and what is stopped in it."""
+
+    home: str
+    directory: str
+    made_at: AwareDatetime
+    stopped: tuple[str, ...]
+
+
 class CheckView(Contract):
     """One check; `mend` is empty where all is well."""
 

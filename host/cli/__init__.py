@@ -59,6 +59,7 @@ COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("status", MACHINE, machine.status),
     ("doctor", MACHINE, machine.doctor),
     ("backup", MACHINE, backup.backup),
+    ("restore", MACHINE, backup.restore),
     ("empty", MACHINE, machine.empty),
     ("worker", PARTS, worker.worker),
     ("migrate", PARTS, worker.migrate),

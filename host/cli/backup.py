@@ -1,4 +1,4 @@
-"""`kessai backup`: what an operator types before something goes wrong."""
+"""`kessai backup` and `restore`: what an operator types before something goes wrong, and after."""
 
 from __future__ import annotations
 
@@ -30,3 +30,23 @@ def backup(
     from host.commands import backup as commands
 
     launch(commands.backup(settings.load(), directory, as_json=as_json))
+
+
+def restore(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What `kessai backup` has written.", show_default=False)
+    ],
+    as_json: Json = False,
+) -> None:
+    """Make a home of a backup, with keys and passwords of its own. It starts stopped.
+
+    The home is new or empty; a home that is there is refused and left as it is. Reading commands work at once; nothing
+    is taken in and no tool is called until `kessai resume` has looked up every effect.
+
+    \b
+    KESSAI_HOME=/srv/kessai-restored kessai restore /backups/2026-07-30
+    """
+    from host import settings
+    from host.commands import backup as commands
+
+    launch(commands.restore(settings.load(), directory, as_json=as_json))

@@ -1,18 +1,26 @@
-"""`backup`, of this machine's own stack and of nothing else: another database has its own operator and tools."""
+"""`backup` and `restore`, of this machine's own stack alone: another database has its own operator and tools.
+
+Invariant: what was restored is stopped for everything, in the operator's name, before it can be used.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from psycopg import AsyncConnection
+
 from host.commands.exits import CommandError, Exit
-from host.commands.output import say, write_json
+from host.commands.operator import operator
+from host.commands.output import command, say, write_json
 from host.commands.workplace import choice
 from host.settings import Settings, elsewhere, home_root
 from host.stack import backup as making
+from host.stack import restore as remaking
 from host.stack.errors import StackError, StackProblem
 from host.stack.manifest import Backup, dump_file
 from host.stack.roles import Side
-from host.views import BackupView, DumpView
+from host.store import stops
+from host.views import BackupView, DumpView, RestoreView
 from shared_contracts.base import dump
 
 ELSEWHERE = """Back them up with that server's own pg_dump, host first, then tools, and restore with its pg_restore.
@@ -33,6 +41,32 @@ async def backup(settings: Settings, directory: Path, *, as_json: bool) -> None:
         return
     say(f"backed up to {made.directory}: {_sizes(made)}")
     say("It has what customers said and ordered in it, and no key, no password and no mail of the home.")
+
+
+async def restore(settings: Settings, directory: Path, *, as_json: bool) -> None:
+    """Make a home of one, and say what it wants before it works again."""
+    _refuse_elsewhere(settings, "restore")
+    root = home_root(settings)
+    try:
+        found = await remaking.restore(root, choice(settings), directory, _seal)
+    except StackError as error:
+        raise _told(error) from error
+    if as_json:
+        view = RestoreView(
+            home=str(root), directory=str(found.directory), made_at=found.manifest.made_at, stopped=stops.EVERYTHING
+        )
+        write_json(dump(view))
+        return
+    say(f"restored into {root} what was backed up at {found.manifest.made_at.isoformat()}; nothing of it runs")
+    say("Everything is stopped: no case is taken in, no tool is called, until every effect was looked up and it is")
+    say(f"let go on: {command(settings, 'resume', '--as', 'NAME', '--reason', 'TEXT')}")
+    say("To read works now: list, show, explain. Of what came after the backup nothing is known: RUNBOOK.md.")
+
+
+async def _seal(dsn: str, found: Backup) -> None:
+    reason = f"restored from the backup of {found.manifest.made_at.isoformat()}; its effects are not reconciled"
+    async with await AsyncConnection.connect(dsn) as connection:
+        await stops.engage(connection, stops.EVERYTHING, operator(), reason, "restore")
 
 
 def _refuse_elsewhere(settings: Settings, command: str) -> None:

@@ -19,6 +19,8 @@ from tests.support.records import fits
 pytestmark = pytest.mark.xdist_group("cli-backup")
 
 WAIT_SECONDS = 60.0
+# pg_dump waits for it, and whoever holds it is not taken for somebody who forgot
+LOCKED = "SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE orders.orders"
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +129,7 @@ def test_a_directory_that_nobody_may_write_to_is_refused_before_anything_starts(
 def test_a_backup_that_was_killed_leaves_nothing_that_looks_whole_and_the_next_clears_up(stopped: Cli, tmp_path: Path):
     assert stopped("up").code == 0
     with stopped.owner("tools") as tools, tools.transaction():
-        tools.execute("LOCK TABLE orders.orders")  # pg_dump waits for it
+        tools.execute(LOCKED)
         with stopped.start("backup", str(tmp_path / "copy")) as process:
             until(lambda: any(tmp_path.glob(".copy.*/tools.dump")))
             process.send_signal(signal.SIGKILL)
@@ -142,7 +144,7 @@ def test_a_backup_that_was_killed_leaves_nothing_that_looks_whole_and_the_next_c
 def test_a_backup_that_is_told_to_end_leaves_nothing(stopped: Cli, tmp_path: Path, number: signal.Signals):
     assert stopped("up").code == 0
     with stopped.owner("tools") as tools, tools.transaction():
-        tools.execute("LOCK TABLE orders.orders")
+        tools.execute(LOCKED)
         with stopped.start("backup", str(tmp_path / "copy")) as process:
             until(lambda: any(tmp_path.glob(".copy.*/tools.dump")))
             process.send_signal(number)
@@ -154,7 +156,7 @@ def test_a_backup_that_is_told_to_end_leaves_nothing(stopped: Cli, tmp_path: Pat
 def test_one_backup_of_a_home_at_a_time(stopped: Cli, tmp_path: Path):
     assert stopped("up").code == 0
     with stopped.owner("tools") as tools, tools.transaction():
-        tools.execute("LOCK TABLE orders.orders")
+        tools.execute(LOCKED)
         first = stopped.start("backup", str(tmp_path / "copy"))
         until(lambda: any(tmp_path.glob(".copy.*/tools.dump")))
         second = stopped("backup", str(tmp_path / "other"))

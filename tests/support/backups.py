@@ -20,6 +20,7 @@ from host.stack.manifest import Backup
 from host.stack.restore import restore
 from host.stack.roles import Side
 from host.stack.stack import temporary_parts
+from host.store.stops import EVERYTHING, engage
 from tests.support.embedded import PLAIN
 
 CHOICE = StackChoice(PLAIN, tool_server_port=None, tool_server_settings={}, worker_settings={})
@@ -35,9 +36,9 @@ def restored(root: Path, directory: Path) -> Backup:
 
 
 async def seal(dsn: str, found: Backup) -> None:
-    """The least that a seal may be; the command's own is tried with the command."""
+    """As the command does it."""
     async with await AsyncConnection.connect(dsn) as connection:
-        await connection.execute("UPDATE stop SET engaged = true, actor = 'test', reason = %s", (str(found.directory),))
+        await engage(connection, EVERYTHING, "test", str(found.directory), "restore")
 
 
 def with_parts(root: Path, work: Callable[[StackParts], Any]) -> Any:
@@ -57,9 +58,9 @@ def told(parts: StackParts, side: Side, query: LiteralString) -> list[tuple[Any,
         return cursor.fetchall() if cursor.description is not None else []
 
 
-def text_of(dump: Path) -> list[str]:
-    """Everything in it as SQL, with owners and grants, line by line."""
-    argv = [wheel_directory() / "pg_restore", "--file=-", dump]
+def text_of(dump: Path, part: str) -> list[str]:
+    """The part `schema`, with owners and grants, or the part `data`, as SQL, line by line."""
+    argv = [wheel_directory() / "pg_restore", f"--{part}-only", "--file=-", dump]
     lines = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.splitlines()
     return [line for line in lines if not line.startswith(OF_EACH_DUMP)]
 
