@@ -19,6 +19,8 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "approver_list": views.ApproverList,
     "approve": views.DecisionTaken,
     "review": views.Reviewed,
+    "stop": views.StopView,
+    "resume": views.ResumeView,
     "withdraw": views.Withdrawn,
     "reapply": views.Reapplied,
     "explain": views.Explanation,

@@ -107,6 +107,11 @@ async def engage(
     await connection.execute(_SQL["engage"], {**by.parameters(), "scopes": list(scopes), "cause": cause})
 
 
+async def be_patient(connection: AsyncConnection[Any]) -> None:
+    """Let this transaction wait for whatever is committing now: to stop, or not to, is no race."""
+    await connection.execute(_SQL["be_patient"])
+
+
 async def standing(connection: AsyncConnection[Any]) -> list[Stop]:
     """Tell of every scope whether it is stopped, by whom and why."""
     cursor = connection.cursor(row_factory=class_row(Stop))

@@ -40,3 +40,7 @@ SELECT release_held(%(state)s, %(most)s, %(actor)s, %(reason)s, %(details)s)
 
 -- name: end_one_at_a_time
 SELECT end_one_at_a_time(%(actor)s, %(reason)s, %(details)s)
+
+-- name: be_patient
+-- Until the end of this transaction: longer than whoever is stuck in one of theirs.
+SELECT set_config('lock_timeout', '30s', true), set_config('statement_timeout', '60s', true)

@@ -1,0 +1,239 @@
+"""`resume`: find out what nobody knows, record it, and only then lift the stop; release what is held by parts.
+
+look up every effect in doubt ──► count and record ──► [owner] lift: one case at a time ──► [owner] release parts ──► full
+
+Invariant: the record is written whatever comes of it, and the lift is checked again by the database itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from host.commands.exits import CommandError, Exit
+from host.commands.operator import operator as os_user
+from host.commands.operators import operator_of
+from host.commands.output import command, say, write_json
+from host.commands.resume_sheet import show
+from host.commands.stop import read_reason
+from host.commands.workplace import POOL_SIZE_READING, owning, working
+from host.database import NotReadyError, database
+from host.domain.principals import Act
+from host.settings import Settings
+from host.stack.links import Links
+from host.store import stops
+from host.store.errors import NotLiftedError, StoppedError
+from host.store.pool import Pool
+from host.views import (
+    Accepted,
+    EffectCounts,
+    HeldCases,
+    ReconciledState,
+    ReconciliationView,
+    ResumeView,
+    ToUndo,
+    Unsettled,
+)
+from shared_contracts.base import dump, parse
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for. `state` None: no part is released."""
+
+    by: str
+    reason: str
+    state: str | None
+    limit: int | None
+    full: bool
+
+
+@dataclass
+class _Done:
+    """What came of it so far."""
+
+    reconciled: stops.Reconciled | None = None
+    lifted: bool = False
+    refused: list[str] = field(default_factory=list)
+    released: list[UUID] = field(default_factory=list)
+
+
+async def resume(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
+    """Do what can be done; gives the exit code. Raises CommandError."""
+    actor = operator_of(settings, wanted.by, Act.RESUME).name
+    by = stops.By(actor, read_reason(wanted.reason), {"os_user": os_user()})
+    _check(settings, wanted)
+    done = _Done()
+    async with working(settings) as place, database(place.links.dsn, POOL_SIZE_READING) as pool:
+        stopped = await _stopped(pool)
+        if stopped:
+            if wanted.full:
+                raise CommandError(Exit.STOPPED, "work is stopped", "Lift the stop first: leave --full out.")
+            await _lift(settings, place.links, pool, by, done)
+        elif not wanted.full and wanted.state is None:
+            raise await _nothing_stopped(settings, pool)
+        if not done.refused:
+            await _go_on(settings, pool, wanted, by, done)
+        view = await _view(pool, by, done)
+    if as_json:
+        write_json(dump(view))
+    else:
+        show(settings, view)
+    return Exit.STOPPED if done.refused else Exit.DONE
+
+
+def _check(settings: Settings, wanted: Wanted) -> None:
+    """Refuse what cannot be meant, before anything is started."""
+    if (wanted.state is None) is not (wanted.limit is None):
+        mend = "Which state, and how many of it at most: --state ELIGIBLE --limit 10"
+        raise CommandError(Exit.BAD_INPUT, "--state and --limit go together", mend)
+    if wanted.full and wanted.state is not None:
+        raise CommandError(Exit.BAD_INPUT, "--full is for when nothing is held any more", "Leave --state out.")
+    if (settings.dsn is None) is not (settings.migrate_dsn is None):
+        lacking, other = (
+            ("KESSAI_MIGRATE_DSN", "KESSAI_DSN")
+            if settings.migrate_dsn is None
+            else ("KESSAI_DSN", "KESSAI_MIGRATE_DSN")
+        )
+        mend = f"Set {lacking} for the same database as {other}. Only its owner lifts a stop."
+        raise CommandError(Exit.NOT_READY, f"{lacking} is not set", mend)
+
+
+async def _stopped(pool: Pool) -> bool:
+    async with pool.connection() as connection:
+        return any(one.engaged for one in await stops.standing(connection) if one.scope in stops.EVERYTHING)
+
+
+async def _nothing_stopped(settings: Settings, pool: Pool) -> CommandError:
+    async with pool.connection() as connection:
+        held, scopes = await stops.held(connection), await stops.standing(connection)
+    if held:
+        waiting = ", ".join(f"{one.state} {one.cases}" for one in held)
+        mend = f"Held are: {waiting}. Release a part: {next_part(settings, held[0].state)}"
+    elif any(one.engaged for one in scopes if one.scope == stops.PARALLEL):
+        mend = f"One case is driven at a time; to end that: {_again(settings, '--full')}"
+    else:
+        mend = "Work goes on as usual."
+    return CommandError(Exit.BAD_INPUT, "nothing is stopped; nothing was changed", mend)
+
+
+def next_part(settings: Settings, state: str) -> str:
+    """Spell the command that releases some of a state."""
+    return _again(settings, "--state", state, "--limit", "10")
+
+
+def _again(settings: Settings, *options: str) -> str:
+    return command(settings, "resume", "--as", "NAME", "--reason", "TEXT", *options)
+
+
+async def _lift(settings: Settings, links: Links, pool: Pool, by: stops.By, done: _Done) -> None:
+    """Find out, record, and lift where nothing stands against it."""
+    await _find_out(settings, links, pool, by)
+    async with pool.connection() as connection:
+        reconciled = done.reconciled = await stops.reconcile(connection, by)
+    if reconciled.unsettled:
+        done.refused.append(f"nobody knows the outcome of {len(reconciled.unsettled)} effects")
+    if reconciled.to_undo:
+        done.refused.append(f"{len(reconciled.to_undo)} cases are still to be undone")
+    if done.refused:
+        return
+    try:
+        await _as_owner(settings, lambda owner: stops.lift(owner, by, reconciled.reconciliation_id))
+    except NotLiftedError as error:
+        done.refused.append(_first_line(error))
+    else:
+        done.lifted = True
+
+
+async def _find_out(settings: Settings, links: Links, pool: Pool, by: stops.By) -> None:
+    """Look up what is in doubt; where the tool server cannot be asked, it stays so and the record says it."""
+    async with pool.connection() as connection:
+        if not await stops.in_doubt(connection):
+            return
+    from host import wiring  # here, since it brings the protocol's client along
+    from host.commands.log import configure
+    from host.engine.review import By
+    from host.engine.stops import find_out
+
+    configure()
+    try:
+        async with wiring.driver(settings, links) as driver:
+            await find_out(driver.parts, By(by.actor, str(by.details["os_user"])))
+    except NotReadyError as error:
+        say(f"nothing could be looked up: {error}")
+
+
+async def _go_on(settings: Settings, pool: Pool, wanted: Wanted, by: stops.By, done: _Done) -> None:
+    try:
+        if wanted.full:
+            await _as_owner(settings, lambda owner: stops.end_one_at_a_time(owner, by))
+        elif wanted.state is not None and wanted.limit is not None:
+            state, most = wanted.state, wanted.limit
+            done.released += await _as_owner(settings, lambda owner: stops.release(owner, by, state, most))
+            if not done.released and not done.lifted:
+                raise await _none_held(pool, state)
+    except (NotLiftedError, StoppedError) as error:
+        done.refused.append(_first_line(error))
+
+
+async def _none_held(pool: Pool, state: str) -> CommandError:
+    async with pool.connection() as connection:
+        held = await stops.held(connection)
+    waiting = ", ".join(f"{one.state} {one.cases}" for one in held) or "none"
+    return CommandError(Exit.BAD_INPUT, f"no case is held in {state!r}; nothing was changed", f"Held are: {waiting}.")
+
+
+async def _as_owner(settings: Settings, act: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
+    """Act in one transaction of the owner's, which waits for whatever is committing now."""
+    async with _owner(settings) as pool, pool.connection() as connection, connection.transaction():
+        await stops.be_patient(connection)
+        return await act(connection)
+
+
+@asynccontextmanager
+async def _owner(settings: Settings) -> AsyncIterator[Pool]:
+    async with owning(settings) as place:
+        if place.dsn is None:
+            raise CommandError(Exit.NOT_READY, "KESSAI_MIGRATE_DSN is not set", "Only the owner lifts a stop.")
+        async with database(place.dsn, 1) as pool:
+            yield pool
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+async def _view(pool: Pool, by: stops.By, done: _Done) -> ResumeView:
+    async with pool.connection() as connection:
+        held, scopes = await stops.held(connection), await stops.standing(connection)
+    return ResumeView(
+        actor=by.actor,
+        reason=by.reason,
+        lifted=done.lifted,
+        refused=tuple(done.refused),
+        reconciliation=None if done.reconciled is None else _reconciliation(done.reconciled),
+        released=tuple(done.released),
+        held=tuple(HeldCases(state=one.state, cases=one.cases) for one in held),
+        one_at_a_time=any(one.engaged for one in scopes if one.scope == stops.PARALLEL),
+    )
+
+
+def _reconciliation(one: stops.Reconciled) -> ReconciliationView:
+    return ReconciliationView(
+        reconciliation_id=one.reconciliation_id,
+        at=one.at,
+        states=tuple(
+            ReconciledState(state=state, cases=counted["cases"], effects=EffectCounts(**counted["effects"]))
+            for state, counted in sorted(one.states.items())
+        ),
+        unsettled=tuple(parse(Unsettled, row) for row in one.unsettled),
+        accepted=tuple(parse(Accepted, row) for row in one.accepted),
+        to_undo=tuple(parse(ToUndo, row) for row in one.to_undo),
+    )

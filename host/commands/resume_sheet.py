@@ -1,0 +1,82 @@
+"""What `resume` prints for a person: what was reconciled, why the stop stays or what goes on, and what to do next."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from host.commands.output import add, command, console, plain, table
+from host.commands.stop import IDS_SHOWN
+from host.settings import Settings
+from host.views import EffectCounts, ReconciliationView, ResumeView
+
+_COUNTS = {
+    "verified": "verified",
+    "made_unverified": "made, not verified",
+    "rejected": "rejected",
+    "absent": "proved absent",
+    "unknown": "unknown",
+    "accepted": "unknown, accepted",
+}
+
+
+def show(settings: Settings, view: ResumeView) -> None:
+    """Show it all."""
+    to = console()
+    if view.reconciliation is not None:
+        _reconciliation(to, settings, view.reconciliation)
+    for why in view.refused:
+        to.print(Text(f"NOT lifted: {plain(why)}" if not view.lifted else plain(why), style="red"), soft_wrap=True)
+    if view.refused:
+        to.print("The stop stays. Settle what is named above, then try again.", style="dim")
+        return
+    if view.lifted:
+        to.print(Text("lifted: new cases are taken in, and one case is driven at a time", style="green"))
+    if view.released:
+        to.print(f"released {len(view.released)}: {_ids([str(one) for one in view.released])}", soft_wrap=True)
+    _held(to, settings, view)
+
+
+def _reconciliation(to: Console, settings: Settings, found: ReconciliationView) -> None:
+    title = f"reconciliation {found.reconciliation_id}"
+    made = table("state", "cases", *(f"effects {words}" for words in _COUNTS.values()), title=title)
+    total, cases = dict.fromkeys(_COUNTS, 0), 0
+    for row in found.states:
+        counts = _counts(row.effects)
+        add(made, row.state, row.cases, *counts.values())
+        total, cases = {name: total[name] + n for name, n in counts.items()}, cases + row.cases
+    add(made, "all", cases, *total.values())
+    to.print(made)
+    for one in found.unsettled:
+        look = command(settings, "review", str(one.workflow_id), "adopt", "--as", "NAME")
+        _line(to, "unsettled", f"{one.workflow_id} {one.state}: {one.effect}; look at it: {look}")
+    for accepted in found.accepted:
+        _line(to, "accepted", f"{accepted.workflow_id}: {accepted.effect} unknown, accepted by {accepted.by or '?'}")
+    for undo in found.to_undo:
+        released = command(settings, "compensate", str(undo.workflow_id), "--as", "NAME")
+        by = f"released by {undo.released_by}, under way" if undo.released_by is not None else f"release it: {released}"
+        _line(to, "to undo", f"{undo.workflow_id} until {undo.due_at.astimezone():%Y-%m-%d %H:%M}; {by}")
+
+
+def _counts(effects: EffectCounts) -> dict[str, int]:
+    return {name: getattr(effects, name) for name in _COUNTS}
+
+
+def _held(to: Console, settings: Settings, view: ResumeView) -> None:
+    again = ("resume", "--as", "NAME", "--reason", "TEXT")
+    for one in view.held:
+        part = command(settings, *again, "--state", one.state, "--limit", "10")
+        _line(to, "held", f"{one.cases} in {one.state}; the next part: {part}")
+    if not view.held and view.one_at_a_time:
+        _line(to, "held", f"none; when all goes well, several at a time again: {command(settings, *again, '--full')}")
+    if not view.one_at_a_time:
+        to.print("several cases are driven at a time again")
+
+
+def _ids(names: list[str]) -> str:
+    more = len(names) - IDS_SHOWN
+    return " ".join(names[:IDS_SHOWN]) + (f" … and {more} more" if more > 0 else "")
+
+
+def _line(to: Console, name: str, value: str) -> None:
+    to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value)), sep="", soft_wrap=True)

@@ -1,0 +1,131 @@
+"""`stop`: let nothing new begin, and say what that met. It needs the host's database alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from host.commands.exits import CommandError, Exit
+from host.commands.failures import EXPECTED
+from host.commands.operator import operator as os_user
+from host.commands.operators import operator_of
+from host.commands.output import add, command, console, plain, say, table, write_json
+from host.commands.workplace import reading
+from host.domain.principals import Act
+from host.settings import Settings
+from host.store import stops
+from host.store.pool import Pool
+from host.views import EffectUnderWay, OpenCases, StopScope, StopView
+from shared_contracts.base import dump
+from shared_contracts.digest import NotCanonicalError, storable_text
+
+REASON_MAX = 2000
+IDS_SHOWN = 5
+
+
+def read_reason(text: str) -> str:
+    """Give the reason as it is kept; raises CommandError where there is none."""
+    try:
+        reason = storable_text(text.strip())
+    except NotCanonicalError as error:
+        raise CommandError(Exit.BAD_INPUT, "--reason holds what cannot be kept", str(error)) from error
+    if not 1 <= len(reason) <= REASON_MAX:
+        mend = f"Write it with --reason, in at most {REASON_MAX} characters. Nothing was changed."
+        raise CommandError(Exit.BAD_INPUT, "it needs a reason: whoever comes next has to know why", mend)
+    return reason
+
+
+async def stop(settings: Settings, by: str, reason: str, *, reads: bool, as_json: bool) -> None:
+    """Engage it; raises CommandError for a name that may not, and what a database raises that cannot be reached."""
+    actor, why = operator_of(settings, by, Act.STOP).name, read_reason(reason)
+    scopes = stops.EVERYTHING if reads else (stops.NEW_WORK, stops.UPDATES)
+    try:
+        async with reading(settings) as pool:
+            before = await _engage(pool, stops.By(actor, why, {"os_user": os_user()}), scopes)
+            view = await _seen(pool, actor, why, before)
+    except EXPECTED:
+        down = command(settings, "down")
+        say(f"NOT known to be stopped. Try again; on this machine {down} ends every process at once.")
+        raise
+    if as_json:
+        write_json(dump(view))
+    else:
+        _show(console(), view)
+    say(f"When the cause is mended: {command(settings, 'resume', '--as', 'NAME', '--reason', 'TEXT')}")
+
+
+async def _engage(pool: Pool, by: stops.By, scopes: Sequence[str]) -> set[str]:
+    """Engage it, behind whatever is committing now; gives what was stopped before."""
+    async with pool.connection() as connection, connection.transaction():
+        before = {one.scope for one in await stops.standing(connection) if one.engaged}
+        await stops.be_patient(connection)
+        await stops.engage(connection, scopes, by.actor, by.reason, "operator", by.details)
+    return before
+
+
+async def _seen(pool: Pool, actor: str, reason: str, before: set[str]) -> StopView:
+    async with pool.connection() as connection:
+        now = await stops.standing(connection)
+        met, under_way = await stops.open_cases(connection), await stops.under_way(connection)
+    return StopView(
+        actor=actor,
+        reason=reason,
+        newly=tuple(one.scope for one in now if one.engaged and one.scope not in before),
+        scopes=tuple(map(scope_view, now)),
+        open=tuple(OpenCases(state=o.state, cases=o.cases, workflow_ids=tuple(o.workflow_ids)) for o in met),
+        under_way=tuple(
+            EffectUnderWay(
+                workflow_id=one.workflow_id, state=one.state, name=one.name, idempotency_key=one.idempotency_key
+            )
+            for one in under_way
+        ),
+    )
+
+
+def scope_view(one: stops.Stop) -> StopScope:
+    """Give one scope as the documents have it."""
+    return StopScope.model_validate(
+        {"scope": one.scope, "engaged": one.engaged, "actor": one.actor, "reason": one.reason, "at": one.at}
+    )
+
+
+_WORDS = {
+    "new_work": "new cases are refused",
+    "updates": "no update is sent",
+    "reads": "nothing is read either",
+    "parallel": "one case is driven at a time",
+}
+
+
+def show_scopes(to: Console, scopes: Sequence[StopScope]) -> None:
+    """Say what is stopped, since when, by whom and why."""
+    for one in scopes:
+        if one.engaged:
+            since = "its row is missing" if one.at is None else f"since {one.at.astimezone():%Y-%m-%d %H:%M:%S}"
+            said = f"{_WORDS[one.scope]}, {since}" + ("" if one.at is None else f", by {one.actor}: {one.reason}")
+            to.print(Text(f"{one.scope:<9} ", style="dim"), Text(plain(said)), sep="", soft_wrap=True)
+
+
+def _show(to: Console, view: StopView) -> None:
+    to.print(Text("stopped" if view.newly else "it was stopped already; this is recorded too", style="bold"))
+    show_scopes(to, view.scopes)
+    made = table("state", "open", "workflows", title="\nopen cases, which wait now")
+    for one in view.open:
+        add(made, one.state, one.cases, shown_ids([str(name) for name in one.workflow_ids]))
+    to.print(made if view.open else Text("no case is open", style="dim"))
+    if view.under_way:
+        made = table("workflow", "state", "effect", title="\neffects under way, which are finished and recorded")
+        for effect in view.under_way[:IDS_SHOWN]:
+            add(made, effect.workflow_id, effect.state, effect.name)
+        to.print(made)
+        more = len(view.under_way) - IDS_SHOWN
+        if more > 0:
+            to.print(f"… and {more} more; --json lists them", style="dim")
+
+
+def shown_ids(names: Sequence[str]) -> str:
+    """Write some ids, and how many more there are."""
+    more = len(names) - IDS_SHOWN
+    return " ".join(names[:IDS_SHOWN]) + (f" … and {more} more" if more > 0 else "")
