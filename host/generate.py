@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from host import views
+from host import stop_views, views
 from host.workflows.catalogue import CURRENT
 from shared_contracts.base import wire_schema
 from shared_contracts.generate import FOLDER, render
@@ -19,8 +19,8 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "approver_list": views.ApproverList,
     "approve": views.DecisionTaken,
     "review": views.Reviewed,
-    "stop": views.StopView,
-    "resume": views.ResumeView,
+    "stop": stop_views.StopView,
+    "resume": stop_views.ResumeView,
     "withdraw": views.Withdrawn,
     "reapply": views.Reapplied,
     "explain": views.Explanation,

@@ -1,6 +1,6 @@
 """`resume`: find out what nobody knows, record it, and only then lift the stop; release what is held by parts.
 
-look up every effect in doubt ──► count and record ──► [owner] lift: one case at a time ──► [owner] release parts ──► full
+look up what is in doubt ──► count and record ──► lift: one case at a time ──► release parts ──► full
 
 Invariant: the record is written whatever comes of it, and the lift is checked again by the database itself.
 """
@@ -26,10 +26,7 @@ from host.database import NotReadyError, database
 from host.domain.principals import Act
 from host.settings import Settings
 from host.stack.links import Links
-from host.store import stops
-from host.store.errors import NotLiftedError, StoppedError
-from host.store.pool import Pool
-from host.views import (
+from host.stop_views import (
     Accepted,
     EffectCounts,
     HeldCases,
@@ -39,6 +36,9 @@ from host.views import (
     ToUndo,
     Unsettled,
 )
+from host.store import stops
+from host.store.errors import NotLiftedError, StoppedError
+from host.store.pool import Pool
 from shared_contracts.base import dump, parse
 
 T = TypeVar("T")

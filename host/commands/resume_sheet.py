@@ -8,7 +8,7 @@ from rich.text import Text
 from host.commands.output import add, command, console, plain, table
 from host.commands.stop import IDS_SHOWN
 from host.settings import Settings
-from host.views import EffectCounts, ReconciliationView, ResumeView
+from host.stop_views import EffectCounts, ReconciliationView, ResumeView
 
 _COUNTS = {
     "verified": "verified",
@@ -38,8 +38,8 @@ def show(settings: Settings, view: ResumeView) -> None:
 
 
 def _reconciliation(to: Console, settings: Settings, found: ReconciliationView) -> None:
-    title = f"reconciliation {found.reconciliation_id}"
-    made = table("state", "cases", *(f"effects {words}" for words in _COUNTS.values()), title=title)
+    title = f"reconciliation {found.reconciliation_id}: cases, and their effects by what is known"
+    made = table("state", "cases", *_COUNTS.values(), title=title)
     total, cases = dict.fromkeys(_COUNTS, 0), 0
     for row in found.states:
         counts = _counts(row.effects)

@@ -15,9 +15,9 @@ from host.commands.output import add, command, console, plain, say, table, write
 from host.commands.workplace import reading
 from host.domain.principals import Act
 from host.settings import Settings
+from host.stop_views import EffectUnderWay, OpenCases, StopScope, StopView
 from host.store import stops
 from host.store.pool import Pool
-from host.views import EffectUnderWay, OpenCases, StopScope, StopView
 from shared_contracts.base import dump
 from shared_contracts.digest import NotCanonicalError, storable_text
 
