@@ -229,6 +229,19 @@ class Impact(Contract):
     other_cases_in_all: Count
 
 
+class Disagreement(Contract):
+    """A step at which the history of calls and the ledger of effects part."""
+
+    step_id: str
+    what: Literal[
+        "sent_without_intent",
+        "intent_without_send",
+        "verified_without_effect",
+        "effect_without_verified_call",
+        "failed_with_effect_in_doubt",
+    ]
+
+
 class Act(Contract):
     """What a person did with the case."""
 
@@ -246,7 +259,10 @@ class HandedAlert(Contract):
 
 
 class Handover(Contract):
-    """One case, handed over. `customer` and `resource` are the shop's identifiers of the customer and of the order."""
+    """One case, handed over. `customer` and `resource` are the shop's identifiers of the customer and of the order.
+
+    `disagreements` is empty where every call and every effect tell the same story.
+    """
 
     workflow_id: UUID
     tenant_id: str
@@ -276,5 +292,6 @@ class Handover(Contract):
     compensation: Compensation
     stops: Stops
     impact: Impact
+    disagreements: tuple[Disagreement, ...]
     acts: tuple[Act, ...]
     alerts: tuple[HandedAlert, ...]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from html import escape
 
+from host.handover.blocks import Cell, Note, Pairs, Section, Table, Verbatim
 from host.handover.markdown import shown
-from host.handover.sections import Cell, Note, Pairs, Section, Table, Verbatim
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #1b1b1b; }

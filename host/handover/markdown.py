@@ -5,7 +5,7 @@ Invariant: nothing that came from outside can end its cell or be read as markup:
 
 from __future__ import annotations
 
-from host.handover.sections import Cell, Note, Pairs, Section, Table, Verbatim
+from host.handover.blocks import Cell, Note, Pairs, Section, Table, Verbatim
 
 
 def markdown(title: str, parts: tuple[Section, ...]) -> str:

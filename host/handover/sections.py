@@ -1,58 +1,13 @@
-"""A handover sheet as titled sections of pairs and tables, before it is written in any markup. Pure.
-
-Invariant: what is not of our own vocabulary is `Verbatim`; a writer shows it letter by letter and never as markup.
-"""
+"""A handover sheet laid out as titled sections, before it is written in any markup. Pure; nothing is found out here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from host.handover.blocks import Cell, Note, Pairs, Section, Table, Verbatim, at
 from shared_contracts.base import Money
 from shared_contracts.digest import canonical_json
 from shared_contracts.handover import Fault, HandedAttempt, HandedCall, HandedEffect, HandedRead, Handover, OtherCase
-
-
-@dataclass(frozen=True, slots=True)
-class Verbatim:
-    """An identifier, a command, a number, or what somebody wrote."""
-
-    text: str
-
-
-Cell = str | Verbatim
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """One sentence."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Names and what they are."""
-
-    rows: tuple[tuple[Cell, Cell], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows under heads; `none` is the sentence that stands where there is no row."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    none: str
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A title and what stands under it."""
-
-    title: str
-    blocks: tuple[Note | Pairs | Table, ...]
 
 
 def sections(h: Handover) -> tuple[Section, ...]:
@@ -63,7 +18,7 @@ def sections(h: Handover) -> tuple[Section, ...]:
         Section("Where it stands", (_standing(h),)),
         Section("How far it reaches", _impact(h)),
         *_draft(h),
-        Section("Effects", (_effects(h),)),
+        Section("Effects", (_agreement(h), _effects(h))),
         Section("Compensation", (Pairs((("state", h.compensation.state),)), _compensation(h))),
         Section("Calls", (_calls(h), _requests(h))),
         Section("Refused proposals", (_refused(h),)),
@@ -73,13 +28,6 @@ def sections(h: Handover) -> tuple[Section, ...]:
         Section("What people did", (_acts(h),)),
         Section("Alerts", (_alerts(h),)),
     )
-
-
-def at(moment: datetime | None) -> Cell:
-    """Write a time, the same for every reader."""
-    if moment is None:
-        return "-"
-    return Verbatim(f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03}Z")
 
 
 def _some(text: str | None) -> Cell:
@@ -158,6 +106,12 @@ def _draft(h: Handover) -> tuple[Section, ...]:
             "What is left to do", (about, Table(("update", "arguments", "still open", "needs a yes"), rows, "Nothing."))
         ),
     )
+
+
+def _agreement(h: Handover) -> Table:
+    rows = tuple((one.step_id.rpartition(".")[2], one.what) for one in h.disagreements)
+    none = "The history of calls and the ledger of effects agree at every step."
+    return Table(("step", "here calls and effects do not agree: trust neither, ask the tool server"), rows, none)
 
 
 def _effects(h: Handover) -> Table:

@@ -142,6 +142,7 @@ async def test_what_undid_something_is_listed_with_it_and_stands_no_more():
         ("send_return_notice", "verified")
     ]
     assert [call["undoes"] for call in sheet["calls"]][-1] == f"{workflow_id}.3"
+    assert sheet["disagreements"] == []
     assert sheet["compensation"]["orders"][0]["steps"] == [f"{workflow_id}.5"]
     assert names(sheet) == ["review close", *LOOKING]
     assert (sheet["compensation"]["state"], sheet["compensation"]["orders"][0]["ordered_by"]) == ("done", "ito")
@@ -161,6 +162,10 @@ cancelled AS (
     SELECT workflow_id, 5, 1, 'cancel_return', tenant_id, 'key-5', arguments_sha256, units,
            decision_n, outcome, external_id, verified_at, opened_at, closed_at
       FROM effect WHERE workflow_id = %(id)s AND step = 3),
+sent AS (
+    INSERT INTO attempt (workflow_id, step, n, purpose, tool, jti, started_at, ended_at, outcome)
+    SELECT workflow_id, 5, 1, 'call', 'cancel_return', 'jti-5', started_at, ended_at, outcome
+      FROM attempt WHERE workflow_id = %(id)s AND step = 3 AND n = 1),
 ordered AS (
     INSERT INTO compensation (workflow_id, n, step, first_step, ordered_by, reason, ordered_at, due_at, state, ended_at)
     VALUES (%(id)s, 1, 3, 5, 'ito', 'a drill', clock_now(), clock_now() + interval '1 day', 'done', clock_now()))
@@ -245,6 +250,37 @@ async def test_the_pages_say_what_the_document_says():
     for page in pages(sheet):
         assert {word for word in wanted - {"nobody knows"} if word not in page} == set()
     assert all("nobody knows" in page for page in pages(sheet)[:2])
+
+
+@asynchronous
+async def test_a_ledger_that_tells_another_story_than_the_calls_is_the_first_thing_to_be_said():
+    tools = FakeTools()
+    async with engine(tools) as parts:
+        workflow_id = await in_doubt(parts, tools)
+        agreed = await sheet_of(parts, workflow_id)
+        with owners(parts) as sql:
+            sql.execute("SET session_replication_role = replica")
+            sql.execute("DELETE FROM effect WHERE workflow_id = %s", (workflow_id,))
+        sheet = await made(parts, workflow_id)
+    assert agreed["disagreements"] == []
+    assert not isinstance(sheet, NoHandover)
+    assert [(one.step_id, one.what) for one in sheet.disagreements] == [(f"{workflow_id}.3", "sent_without_intent")]
+    assert all("sent_without_intent" in page for page in pages(sheet))
+
+
+@asynchronous
+async def test_what_the_rules_allowed_and_nobody_has_done_is_on_the_sheet():
+    tools = FakeTools(script={"create_return": [rejected("unavailable")] * 9})
+    async with engine(tools) as parts:
+        workflow_id = await take(parts)
+        await settle(parts, workflow_id)
+        sheet = await made(parts, workflow_id)
+    assert not isinstance(sheet, NoHandover)
+    assert sheet.draft is not None
+    assert [call.tool for call in sheet.draft.calls] == ["create_return", "send_return_notice"]
+    for page in pages(sheet)[:2]:
+        assert "What is left to do" in page
+        assert "order_id=" in page
 
 
 @asynchronous

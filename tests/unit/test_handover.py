@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from itertools import product
+from typing import Any, get_args
 from uuid import UUID
 
 import pytest
 
 from host.domain.reasons import HANDOVER
+from host.handover.agreement import DISAGREEMENTS, disagreements
 from host.handover.calls import code, identifier
 from host.handover.impact import effects_of
 from host.handover.ways import WAYS, Facts, possible
 from host.runbook_texts import explained
 from shared_contracts.errors import ERRORS
+from shared_contracts.handover import Disagreement
 
 ID = UUID("0198c2f4-0000-7000-8000-000000000000")
 NOTHING = Facts(**{field.name: False for field in fields(Facts)})
@@ -133,3 +136,54 @@ def test_a_cancelled_return_is_undone_and_a_corrected_message_is_not():
     assert [effect["undone_by"] for effect in effects_of(row)] == ["w.3", None, None, None]
     row["effects"][2]["verified_at"] = None  # sent, and nobody has seen it
     assert [effect["undone_by"] for effect in effects_of(row)] == [None] * 4
+
+
+AGREED: dict[str, Any] = {
+    "calls": [
+        {"step": 1, "step_id": "w.1", "tool": "get_order", "execution_state": "verified"},
+        {"step": 2, "step_id": "w.2", "tool": "create_return", "execution_state": "verified"},
+    ],
+    "attempts": [
+        {"step": 1, "purpose": "call"}, {"step": 2, "purpose": "call"}, {"step": 2, "purpose": "verification"},
+    ],
+    "effects": [{"step": 2, "outcome": "succeeded", "verified_at": "2026-07-30T10:00:00Z"}],
+}  # fmt: skip
+
+
+def told(execution_state: str, effects: list[dict[str, Any]], sends: int = 1) -> list[str]:
+    """What is found where the write stands so, with these effects and so many sends."""
+    write = {**AGREED["calls"][1], "execution_state": execution_state}
+    row = {
+        "calls": [AGREED["calls"][0], write],
+        "attempts": [{"step": 2, "purpose": "call"}] * sends,
+        "effects": [{"step": 2, **effect} for effect in effects],
+    }
+    return [one["what"] for one in disagreements(row)]
+
+
+def test_calls_and_effects_that_tell_the_same_story_agree():
+    assert disagreements(AGREED) == []
+    absent, open_ = {"outcome": "absent", "verified_at": None}, {"outcome": None, "verified_at": None}
+    assert told("running", [open_]) == told("unknown", [absent, open_], 2) == told("failed", [absent]) == []
+    assert told("requested", [], 0) == []
+
+
+@pytest.mark.parametrize(
+    ("execution_state", "outcome", "verified", "sends", "expected"),
+    [
+        ("verified", "succeeded", False, 1, ["verified_without_effect"]),
+        ("succeeded", "succeeded", True, 1, ["effect_without_verified_call"]),
+        ("failed", None, False, 1, ["failed_with_effect_in_doubt"]),
+        ("unknown", None, False, 2, ["sent_without_intent"]),
+        ("unknown", None, False, 0, ["intent_without_send"]),
+    ],
+)
+def test_each_way_in_which_they_part_is_found(
+    execution_state: str, outcome: str | None, verified: bool, sends: int, expected: list[str]
+):
+    effect = {"outcome": outcome, "verified_at": "2026-07-30T10:00:00Z" if verified else None}
+    assert told(execution_state, [effect], sends) == expected
+
+
+def test_the_document_knows_every_way_in_which_they_can_part():
+    assert get_args(Disagreement.model_fields["what"].annotation) == DISAGREEMENTS

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from host.handover.blocks import Cell, Note, Pairs, Section, Table, Verbatim
 from host.handover.html import html
 from host.handover.markdown import markdown
-from host.handover.sections import Cell, Note, Pairs, Section, Table, Verbatim
 
 HOSTILE = (
     "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a|b", "`x`", "a\n# b", "a\r\n\r\n- b", "\x1b[31m",
