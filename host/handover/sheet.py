@@ -17,8 +17,9 @@ from host.domain.workflow import Workflow
 from host.handover.agreement import disagreements
 from host.handover.calls import calls_of, refused_of, spent_on
 from host.handover.compensation import compensation_of
+from host.handover.facts import COMPENSATION, facts_of
 from host.handover.impact import effects_of, impact
-from host.handover.ways import Facts, possible
+from host.handover.ways import possible
 from host.handover.why import why
 from host.record import assemble
 from shared_contracts.base import dump, parse
@@ -26,11 +27,8 @@ from shared_contracts.handover import Handover
 from shared_contracts.record import Record, Status
 
 Row = Mapping[str, Any]
-COMPENSATION = "COMPENSATION_REQUIRED"
-STOPS = ("new_work", "updates", "reads")  # what keeps an open case from going on
 _HANDED_OVER = frozenset({Status.NEEDS_HUMAN, Status.FAILED, Status.STOPPED})
 _NOT_PEOPLES = frozenset({"workflow_ended", "alert", "stop"})  # the engine's own entries; stops have a part of theirs
-_DOUBTFUL, _TO_UNDO = frozenset({"in_doubt", "unverified"}), frozenset({"verified", "wrong"})
 _COPIED = (
     "workflow_id", "tenant_id", "request_id", "supersedes", "kind", "release", "customer", "resource", "state",
     "control_state", "version", "review_closed_at",
@@ -55,29 +53,16 @@ def hand_over(
     """Make the sheet of what `store.handover.read` has read; `kinds` are those that other cases may be of."""
     record, w = assemble(row, workflow), row["workflow"]
     engaged = [stop["scope"] for stop in around["stops"] if stop["engaged"]]
-    stopped = not set(STOPS).isdisjoint(engaged)
-    compensates = COMPENSATION in {w["state"], w["resume_state"]}
-    if not (is_a_persons(record) or compensates or (stopped and Control(w["control_state"]) not in ENDS)):
-        return NoHandover(_elsewhere(record))
-    effects, compensation = effects_of(row), compensation_of(row, around["compensations"])
+    effects, undoing = effects_of(row), compensation_of(row, around["compensations"])
     reach = impact(row, effects, around["others"], workflow, kinds)
-    facts = Facts(
-        reviewed=record.handover_reason is not None,
-        closed=w["review_closed_at"] is not None,
-        over=Control(w["control_state"]) in ENDS,
-        waits=w["state"] == workflow.approval_state,
-        compensates=compensates,
-        released=any(one["state"] == "required" and one["released_by"] is not None for one in compensation["orders"]),
-        stopped=stopped,
-        made=any(effect["outcome"] not in {"absent", "rejected"} for effect in effects),
-        unproved=any(one["standing"] in _DOUBTFUL for one in reach["outside"]),
-        undoable=compensation["state"] != "done" and any(one["standing"] in _TO_UNDO for one in reach["outside"]),
-    )
+    facts = facts_of(w, workflow, engaged, undoing, effects, reach["outside"])
+    if not (is_a_persons(record) or facts.compensates or (facts.stopped and not facts.over)):
+        return NoHandover(_elsewhere(record))
     found = {
-        "why": why(record, engaged, compensates=compensates),
+        "why": why(record, engaged, compensates=facts.compensates),
         "possible": [dump(one) for one in possible(facts, UUID(w["workflow_id"]))],
         "effects": effects,
-        "compensation": compensation,
+        "compensation": undoing,
         "impact": reach,
     }
     return parse(Handover, {**_copied(row, record, around, workflow), **found})

@@ -22,9 +22,11 @@ class Facts:
     waits: bool  # for an approval
     compensates: bool  # something is to be undone
     released: bool  # and may be, although work is stopped
-    stopped: bool
+    stopped: bool  # in any way that keeps an open case from going on
+    held: bool  # updates or reads, without which nothing is undone
     made: bool  # an effect that is not proved absent
-    unproved: bool  # one that may be there, or was not read back
+    in_doubt: bool  # one that nobody knows the outcome of
+    adoptable: bool  # one that may be found as it was asked for, or was
     undoable: bool  # one that stands, and that a contract undoes
 
 
@@ -39,22 +41,27 @@ class Way:
 
 WAYS: tuple[Way, ...] = (
     Way(
-        lambda f: f.reviewed and not f.closed and f.unproved,
+        lambda f: f.reviewed and f.adoptable,
         "kessai review {id} adopt --as NAME",
-        "looks the effect up again, takes it as done where it is found and right, and lets the case go on from it",
+        "looks by its key for what was made; where it is as it was asked for, the case goes on from it",
     ),
     Way(
-        lambda f: f.reviewed and not f.closed and f.undoable,
+        lambda f: f.reviewed and f.undoable and not f.in_doubt,
         "kessai review {id} compensate --as NAME --reason TEXT",
         "orders that what stands outside is undone, within its deadline",
     ),
     Way(
-        lambda f: f.reviewed and not f.closed,
+        lambda f: f.reviewed and not f.closed and not f.in_doubt,
         "kessai review {id} close --as NAME --reason TEXT",
         "leaves the case as it is, with the reason, and takes it out of the exception queue",
     ),
     Way(
-        lambda f: f.over and (f.closed or not f.reviewed) and not f.made,
+        lambda f: f.reviewed and not f.closed and f.in_doubt,
+        "kessai review {id} close --as NAME --reason TEXT --accept-unknown",
+        "the same although nobody knows what became of an effect; look for it first",
+    ),
+    Way(
+        lambda f: (f.closed or (f.over and not f.reviewed)) and not f.made,
         "kessai reapply {id}",
         "makes a new case of it, with the rules and prices of the day; approvals are asked for anew",
     ),
@@ -62,7 +69,7 @@ WAYS: tuple[Way, ...] = (
     Way(lambda f: f.waits, "kessai deny {id} --as NAME --reason TEXT", "signs a no: the case ends, nothing is made"),
     Way(lambda f: f.waits, "kessai withdraw {id}", "takes the case back for its requester: it ends, nothing is made"),
     Way(
-        lambda f: f.compensates and f.stopped and not f.released,
+        lambda f: f.compensates and f.held and not f.released,
         "kessai compensate {id} --as NAME",
         "lets this one case be undone although work is stopped",
     ),

@@ -35,15 +35,28 @@ def ways(**facts: bool) -> list[str]:
         ({}, []),
         ({"reviewed": True, "over": True}, ["kessai review close --as NAME --reason TEXT"]),
         (
-            {"reviewed": True, "over": True, "made": True, "unproved": True},
-            ["kessai review adopt --as NAME", "kessai review close --as NAME --reason TEXT"],
+            {"reviewed": True, "over": True, "made": True, "in_doubt": True, "adoptable": True},
+            [
+                "kessai review adopt --as NAME",
+                "kessai review close --as NAME --reason TEXT --accept-unknown",
+            ],
+        ),
+        (
+            {"reviewed": True, "over": True, "made": True, "adoptable": True, "undoable": True},
+            [
+                "kessai review adopt --as NAME", "kessai review compensate --as NAME --reason TEXT",
+                "kessai review close --as NAME --reason TEXT",
+            ],
         ),
         (
             {"reviewed": True, "over": True, "made": True, "undoable": True},
             ["kessai review compensate --as NAME --reason TEXT", "kessai review close --as NAME --reason TEXT"],
         ),
         ({"reviewed": True, "closed": True, "over": True}, ["kessai reapply"]),
-        ({"reviewed": True, "closed": True, "over": True, "made": True, "unproved": True}, []),
+        (
+            {"reviewed": True, "closed": True, "over": True, "made": True, "in_doubt": True, "adoptable": True},
+            ["kessai review adopt --as NAME"],
+        ),
         ({"over": True}, ["kessai reapply"]),
         ({"over": True, "made": True}, []),
         (
@@ -54,11 +67,15 @@ def ways(**facts: bool) -> list[str]:
             ],
         ),
         ({"compensates": True}, []),
+        ({"compensates": True, "stopped": True}, ["kessai resume --as NAME --reason TEXT"]),
         (
-            {"compensates": True, "stopped": True},
+            {"compensates": True, "stopped": True, "held": True},
             ["kessai compensate --as NAME", "kessai resume --as NAME --reason TEXT"],
         ),
-        ({"compensates": True, "stopped": True, "released": True}, ["kessai resume --as NAME --reason TEXT"]),
+        (
+            {"compensates": True, "stopped": True, "held": True, "released": True},
+            ["kessai resume --as NAME --reason TEXT"],
+        ),
     ],
     ids=str,
 )  # fmt: skip
@@ -71,11 +88,12 @@ def test_no_row_is_idle_and_looking_is_always_possible():
     assert all([one.command.split()[1] for one in possible(facts, ID)][-2:] == ["show", "explain"] for facts in EVERY)
 
 
-def test_what_was_made_is_never_asked_for_again_and_what_is_closed_is_not_decided_again():
+def test_what_was_made_is_never_asked_for_again_nor_is_anything_undone_that_nobody_knows():
     for facts in EVERY:
         offered = " ".join(one.command for one in possible(facts, ID))
         assert not (facts.made and "reapply" in offered)
-        assert not (facts.closed and " review " in offered)
+        assert not (facts.closed and " close " in offered)
+        assert not (facts.in_doubt and f"review {ID} compensate" in offered)
         assert facts.stopped or "resume" not in offered
 
 

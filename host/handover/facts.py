@@ -1,0 +1,46 @@
+"""What of a case decides which acts it can take: the same conditions that the acts themselves look at. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from host.domain.control import ENDS, Control
+from host.domain.workflow import Workflow
+from host.handover.ways import Facts
+
+Row = Mapping[str, Any]
+COMPENSATION = "COMPENSATION_REQUIRED"
+STOPS = frozenset({"new_work", "updates", "reads"})  # what keeps an open case from going on
+_UNDOING_NEEDS = frozenset({"updates", "reads"})
+_DOUBTFUL = frozenset({"in_doubt", "unverified"})
+_STANDING = frozenset({"unverified", "verified", "wrong"})
+
+
+def facts_of(
+    w: Row,
+    workflow: Workflow,
+    engaged: Iterable[str],
+    compensation: Row,
+    effects: Iterable[Row],
+    outside: Iterable[Row],
+) -> Facts:
+    """Gather them; what the case made is what stands outside, and an effect of what undoes counts while in doubt."""
+    control, stops = Control(w["control_state"]), set(engaged)
+    standing = {one["standing"] for one in outside if one["standing"] == "in_doubt" or one["name"] in workflow.effects}
+    undone = compensation["state"] == "done"  # what is left after that, a message, is neither done nor undone again
+    waiting = [one for one in compensation["orders"] if one["state"] == "required"]
+    return Facts(
+        reviewed=control in {Control.NEEDS_HUMAN, Control.FAILED},
+        closed=w["review_closed_at"] is not None,
+        over=control in ENDS,
+        waits=w["state"] == workflow.approval_state,
+        compensates=COMPENSATION in {w["state"], w["resume_state"]},
+        released=any(one["released_by"] is not None for one in waiting),
+        stopped=not STOPS.isdisjoint(stops),
+        held=not _UNDOING_NEEDS.isdisjoint(stops),
+        made=any(effect["outcome"] not in {"absent", "rejected"} for effect in effects),
+        in_doubt="in_doubt" in standing,
+        adoptable=not (_DOUBTFUL if undone else _DOUBTFUL | {"verified"}).isdisjoint(standing),
+        undoable=not undone and not _STANDING.isdisjoint(standing),
+    )
