@@ -13,6 +13,7 @@ Row = Mapping[str, Any]
 COMPENSATION = "COMPENSATION_REQUIRED"
 STOPS = frozenset({"new_work", "updates", "reads"})  # what keeps an open case from going on
 _UNDOING_NEEDS = frozenset({"updates", "reads"})
+_HELD = frozenset({"stopped", "stopped_reads"})
 _DOUBTFUL = frozenset({"in_doubt", "unverified"})
 _STANDING = frozenset({"unverified", "verified", "wrong"})
 
@@ -38,7 +39,8 @@ def facts_of(
         compensates=COMPENSATION in {w["state"], w["resume_state"]},
         released=any(one["released_by"] is not None for one in waiting),
         stopped=not STOPS.isdisjoint(stops),
-        held=not _UNDOING_NEEDS.isdisjoint(stops),
+        halted=not _UNDOING_NEEDS.isdisjoint(stops),
+        held=w["wake_reason"] in _HELD,
         made=any(effect["outcome"] not in {"absent", "rejected"} for effect in effects),
         in_doubt="in_doubt" in standing,
         adoptable=not (_DOUBTFUL if undone else _DOUBTFUL | {"verified"}).isdisjoint(standing),

@@ -56,11 +56,11 @@ def hand_over(
     effects, undoing = effects_of(row), compensation_of(row, around["compensations"])
     reach = impact(row, effects, around["others"], workflow, kinds)
     facts = facts_of(w, workflow, engaged, undoing, effects, reach["outside"])
-    if not (is_a_persons(record) or facts.compensates or (facts.stopped and not facts.over)):
+    if not (is_a_persons(record) or facts.compensates or facts.held or (facts.stopped and not facts.over)):
         return NoHandover(_elsewhere(record))
     found = {
-        "why": why(record, engaged, compensates=facts.compensates),
-        "possible": [dump(one) for one in possible(facts, UUID(w["workflow_id"]))],
+        "why": why(record, facts, engaged),
+        "possible": [dump(one) for one in possible(facts, UUID(w["workflow_id"]), w["state"])],
         "effects": effects,
         "compensation": undoing,
         "impact": reach,

@@ -23,7 +23,8 @@ class Facts:
     compensates: bool  # something is to be undone
     released: bool  # and may be, although work is stopped
     stopped: bool  # in any way that keeps an open case from going on
-    held: bool  # updates or reads, without which nothing is undone
+    halted: bool  # updates or reads are, without which nothing is undone
+    held: bool  # since a stop, which may have been lifted, until it is released
     made: bool  # an effect that is not proved absent
     in_doubt: bool  # one that nobody knows the outcome of
     adoptable: bool  # one that may be found as it was asked for, or was
@@ -69,7 +70,7 @@ WAYS: tuple[Way, ...] = (
     Way(lambda f: f.waits, "kessai deny {id} --as NAME --reason TEXT", "signs a no: the case ends, nothing is made"),
     Way(lambda f: f.waits, "kessai withdraw {id}", "takes the case back for its requester: it ends, nothing is made"),
     Way(
-        lambda f: f.compensates and f.held and not f.released,
+        lambda f: f.compensates and f.halted and not f.released,
         "kessai compensate {id} --as NAME",
         "lets this one case be undone although work is stopped",
     ),
@@ -78,13 +79,20 @@ WAYS: tuple[Way, ...] = (
         "kessai resume --as NAME --reason TEXT",
         "lifts the stop once every effect has an outcome; then the case goes on by itself",
     ),
+    Way(
+        lambda f: f.held and not f.stopped,
+        "kessai resume --state {state} --limit N --as NAME --reason TEXT",
+        "lets the oldest cases that are held in this state go on",
+    ),
     Way(lambda _: True, "kessai show {id}", "shows the whole record"),
     Way(lambda _: True, "kessai explain {id} --all", "answers what happened, call by call"),
 )
 
 
-def possible(facts: Facts, workflow_id: UUID) -> tuple[Possible, ...]:
+def possible(facts: Facts, workflow_id: UUID, state: str) -> tuple[Possible, ...]:
     """List the commands that the case can take."""
     return tuple(
-        Possible(command=way.command.format(id=workflow_id), does=way.does) for way in WAYS if way.applies(facts)
+        Possible(command=way.command.format(id=workflow_id, state=state), does=way.does)
+        for way in WAYS
+        if way.applies(facts)
     )

@@ -115,7 +115,7 @@ async def test_what_is_to_be_undone_says_by_whose_order_until_when_and_who_let_i
         await drive(parts, workflow_id)
         waiting = await sheet_of(parts, workflow_id)
         with owners(parts) as sql:
-            sql.execute("SELECT release_compensation(%s, 'ito')", (workflow_id,))
+            sql.execute("SELECT release_compensation(%s, 'ito', 'test')", (workflow_id,))
         released = await sheet_of(parts, workflow_id)
     (order,) = waiting["compensation"]["orders"]
     assert (waiting["compensation"]["state"], order["state"], order["ordered_by"]) == ("required", "required", "engine")

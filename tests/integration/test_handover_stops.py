@@ -104,3 +104,21 @@ async def test_what_has_its_answer_or_is_at_work_is_nobodys_to_take_over_even_un
         refused.append(await made(parts, done))
     assert all(isinstance(one, NoHandover) for one in refused)
     assert ["COMPLETED" in str(one) for one in refused] == [True, False, True]
+
+
+@asynchronous
+async def test_a_case_that_is_held_after_a_stop_has_a_sheet_until_it_is_released():
+    async with engine(FakeTools()) as parts:
+        workflow_id = await take(parts)
+        engage(parts, "updates")
+        await drive(parts, workflow_id)
+        engage(parts, "updates", engaged=False)
+        engage(parts, "parallel")
+        sheet = await sheet_of(parts, workflow_id)
+        with owners(parts) as sql:
+            sql.execute("SELECT release_held('ELIGIBLE', 1, 'ito', 'go on', '{}')")
+        released = await made(parts, workflow_id)
+    assert (sheet["why"]["code"], sheet["state"]) == ("held", "ELIGIBLE")
+    assert sheet["possible"][0]["command"] == "kessai resume --state ELIGIBLE --limit N --as NAME --reason TEXT"
+    assert [one["scope"] for one in sheet["stops"]["engaged"]] == ["parallel"]
+    assert isinstance(released, NoHandover)

@@ -11,7 +11,7 @@ from host.engine.approve import ApprovalRefusedError, waiting
 from host.engine.drive import drive
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError, reapply, withdraw
-from host.engine.review import adopt, close, order_compensation, release
+from host.engine.review import By, adopt, close, order_compensation, release
 from shared_contracts.tools import TOOLS
 from tests.support.approvals import APPROVERS, decide, desk, trust
 from tests.support.engine import PINS, advance_clock, asynchronous, engage, engine, no_wake, settle, take
@@ -19,6 +19,7 @@ from tests.support.fake_tools import FakeTools, rejected
 from tests.support.handovers import LOOKING, names, sheet_of
 from tests.support.raw_sql import in_doubt
 
+ITO = By("ito", "test")
 Situation = Callable[[Parts, FakeTools], Awaitable[UUID]]
 
 
@@ -42,13 +43,13 @@ async def notice_refused(parts: Parts, tools: FakeTools) -> UUID:
 
 async def closed(parts: Parts, tools: FakeTools) -> UUID:
     workflow_id = await nothing_made(parts, tools)
-    await close(desk(parts), workflow_id, "ito", "settled by hand", accept_unknown=False)
+    await close(desk(parts), workflow_id, ITO, "settled by hand", accept_unknown=False)
     return workflow_id
 
 
 async def closed_in_doubt(parts: Parts, tools: FakeTools) -> UUID:
     workflow_id = await in_doubt(parts, tools)
-    await close(desk(parts), workflow_id, "ito", "nobody will ever know", accept_unknown=True)
+    await close(desk(parts), workflow_id, ITO, "nobody will ever know", accept_unknown=True)
     return workflow_id
 
 
@@ -92,14 +93,14 @@ SITUATIONS: dict[str, tuple[Situation, tuple[str, ...]]] = {
     "a wrong return": (wrong, ("compensate", "resume")),
 }
 ACTS: dict[str, Callable[[Parts, UUID], Awaitable[object]]] = {
-    "review adopt": lambda parts, one: adopt(parts, one, "ito", no_wake),
-    "review compensate": lambda parts, one: order_compensation(desk(parts), one, "ito", "wrong", TOOLS),
-    "review close": lambda parts, one: close(desk(parts), one, "ito", "settled", accept_unknown=False),
-    "review close unknown": lambda parts, one: close(desk(parts), one, "ito", "settled", accept_unknown=True),
+    "review adopt": lambda parts, one: adopt(parts, one, ITO, no_wake),
+    "review compensate": lambda parts, one: order_compensation(desk(parts), one, ITO, "wrong", TOOLS),
+    "review close": lambda parts, one: close(desk(parts), one, ITO, "settled", accept_unknown=False),
+    "review close unknown": lambda parts, one: close(desk(parts), one, ITO, "settled", accept_unknown=True),
     "reapply": lambda parts, one: reapply(desk(parts), one, PINS, None),
     "withdraw": lambda parts, one: withdraw(desk(parts), one, "ito"),
     "approve": approve,
-    "compensate": lambda parts, one: release(desk(parts), one, "ito"),
+    "compensate": lambda parts, one: release(desk(parts), one, ITO),
 }
 # it may be said of a case where all is known, too, and changes nothing of what it does
 IDLE = {"review close unknown"}

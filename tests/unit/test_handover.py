@@ -13,10 +13,11 @@ from host.domain.reasons import HANDOVER
 from host.handover.agreement import DISAGREEMENTS, disagreements
 from host.handover.calls import code, identifier
 from host.handover.impact import effects_of
-from host.handover.ways import WAYS, Facts, possible
+from host.handover.ways import WAYS, Facts, Way, possible
 from host.runbook_texts import explained
 from shared_contracts.errors import ERRORS
 from shared_contracts.handover import Disagreement
+from tests.support.pages import complaint
 
 ID = UUID("0198c2f4-0000-7000-8000-000000000000")
 NOTHING = Facts(**{field.name: False for field in fields(Facts)})
@@ -26,7 +27,7 @@ EVERY = tuple(
 
 
 def ways(**facts: bool) -> list[str]:
-    return [one.command.replace(f" {ID}", "") for one in possible(replace(NOTHING, **facts), ID)][:-2]
+    return [one.command.replace(f" {ID}", "") for one in possible(replace(NOTHING, **facts), ID, "ELIGIBLE")][:-2]
 
 
 @pytest.mark.parametrize(
@@ -66,14 +67,16 @@ def ways(**facts: bool) -> list[str]:
                 "kessai resume --as NAME --reason TEXT",
             ],
         ),
+        ({"held": True}, ["kessai resume --state ELIGIBLE --limit N --as NAME --reason TEXT"]),
+        ({"held": True, "stopped": True}, ["kessai resume --as NAME --reason TEXT"]),
         ({"compensates": True}, []),
         ({"compensates": True, "stopped": True}, ["kessai resume --as NAME --reason TEXT"]),
         (
-            {"compensates": True, "stopped": True, "held": True},
+            {"compensates": True, "stopped": True, "halted": True},
             ["kessai compensate --as NAME", "kessai resume --as NAME --reason TEXT"],
         ),
         (
-            {"compensates": True, "stopped": True, "held": True, "released": True},
+            {"compensates": True, "stopped": True, "halted": True, "released": True},
             ["kessai resume --as NAME --reason TEXT"],
         ),
     ],
@@ -85,16 +88,23 @@ def test_a_state_offers_these_ways_and_no_other(facts: dict[str, bool], expected
 
 def test_no_row_is_idle_and_looking_is_always_possible():
     assert all(any(way.applies(facts) for facts in EVERY) for way in WAYS)
-    assert all([one.command.split()[1] for one in possible(facts, ID)][-2:] == ["show", "explain"] for facts in EVERY)
+    for facts in EVERY:
+        assert [one.command.split()[1] for one in possible(facts, ID, "ELIGIBLE")][-2:] == ["show", "explain"]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.command)
+def test_every_way_is_a_command_that_there_is(way: Way):
+    command = way.command.format(id=ID, state="ELIGIBLE").replace("--limit N", "--limit 10")
+    assert complaint(command.split()) is None
 
 
 def test_what_was_made_is_never_asked_for_again_nor_is_anything_undone_that_nobody_knows():
     for facts in EVERY:
-        offered = " ".join(one.command for one in possible(facts, ID))
+        offered = " ".join(one.command for one in possible(facts, ID, "ELIGIBLE"))
         assert not (facts.made and "reapply" in offered)
         assert not (facts.closed and " close " in offered)
         assert not (facts.in_doubt and f"review {ID} compensate" in offered)
-        assert facts.stopped or "resume" not in offered
+        assert facts.stopped or facts.held or "resume" not in offered
 
 
 @pytest.mark.parametrize("reason", sorted(HANDOVER.keys() | ERRORS.keys()))
