@@ -68,7 +68,8 @@ def find_program(name: str, chosen: Path | None, major: int) -> Path:
         raise StackError(
             StackProblem.DATA_OF_OTHER_VERSION,
             f"{directory / name} is of PostgreSQL {found}, and the data of PostgreSQL {major}.",
-            f"Set KESSAI_POSTGRES_BIN to programs of PostgreSQL {major}, or unset it.",
+            f"Set KESSAI_POSTGRES_BIN to a directory with all programs of PostgreSQL {major}"
+            + ("." if chosen is None else ", or unset it."),
         )
     return directory / name
 
