@@ -41,6 +41,7 @@ async def _sheet(settings: Settings, name: str) -> Handover:
     row, around = found
     made = hand_over(row, around, workflow_of(row), BY_RELEASE)
     if isinstance(made, NoHandover):
-        mend = f"What is known of it: {command(settings, 'show', str(workflow_id))}"
+        ways = (command(settings, *one.command.split()[1:]) for one in made.possible)
+        mend = "\n".join(("What is possible:", *ways))
         raise CommandError(Exit.BAD_INPUT, f"no handover sheet: {made.what}", mend)
     return made

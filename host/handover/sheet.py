@@ -10,20 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
-from uuid import UUID
 
 from host.domain.control import ENDS, Control
 from host.domain.workflow import Workflow
 from host.handover.agreement import disagreements
 from host.handover.calls import calls_of, refused_of, spent_on
 from host.handover.compensation import compensation_of
-from host.handover.facts import COMPENSATION, facts_of
+from host.handover.facts import COMPENSATION, STOPS, facts_of
 from host.handover.impact import effects_of, impact
 from host.handover.ways import possible
 from host.handover.why import why
 from host.record import assemble
 from shared_contracts.base import dump, parse
-from shared_contracts.handover import Handover
+from shared_contracts.handover import Handover, Possible
 from shared_contracts.record import Record, Status
 
 Row = Mapping[str, Any]
@@ -37,9 +36,10 @@ _COPIED = (
 
 @dataclass(frozen=True, slots=True)
 class NoHandover:
-    """The case is nobody's to take over; `what` says where it is."""
+    """The case is nobody's to take over; `what` says where it is, `possible` what can be done with it."""
 
     what: str
+    possible: tuple[Possible, ...]
 
 
 def is_a_persons(record: Record) -> bool:
@@ -56,11 +56,12 @@ def hand_over(
     effects, undoing = effects_of(row), compensation_of(row, around["compensations"])
     reach = impact(row, effects, around["others"], workflow, kinds)
     facts = facts_of(w, workflow, engaged, undoing, effects, reach["outside"])
+    ways = possible(facts, record.workflow_id, record.state)
     if not (is_a_persons(record) or facts.compensates or facts.held or (facts.stopped and not facts.over)):
-        return NoHandover(_elsewhere(record))
+        return NoHandover(_elsewhere(record), ways)
     found = {
-        "why": why(record, facts, engaged),
-        "possible": [dump(one) for one in possible(facts, UUID(w["workflow_id"]), w["state"])],
+        "why": why(record, facts, [scope for scope in engaged if scope in STOPS]),
+        "possible": [dump(one) for one in ways],
         "effects": effects,
         "compensation": undoing,
         "impact": reach,
@@ -101,7 +102,7 @@ def _elsewhere(record: Record) -> str:
     """Say where a case is that nobody has to take over."""
     if Control(record.control_state) in ENDS:
         return f"the case has ended as {record.state} ({record.reason}); nobody has to take it over"
-    return f"the case is at work, in {record.state}, and nothing is stopped; nobody has to take it over"
+    return f"the case stands in {record.state} and nothing is stopped; nobody has to take it over"
 
 
 def _since(record: Record, w: Row) -> str:

@@ -77,7 +77,7 @@ WAYS: tuple[Way, ...] = (
     Way(
         lambda f: f.stopped and not f.over,
         "kessai resume --as NAME --reason TEXT",
-        "lifts the stop once every effect has an outcome; then the case goes on by itself",
+        "lifts the stop once every effect has an outcome and nothing is left to be undone; cases then go on by parts",
     ),
     Way(
         lambda f: f.held and not f.stopped,

@@ -22,7 +22,12 @@ def why(record: Record, facts: Facts, engaged: list[str]) -> dict[str, Any]:
         return _why(record.reason, None, sentence, "Ask anew where it is still wanted.")
     if facts.stopped:
         sentence = f"Work is stopped ({', '.join(engaged)}) while the case stands in {record.state}."
-        return _why("stopped", None, sentence, "See what it had done by then; it goes on after the stop.")
+        return _why(
+            "stopped",
+            None,
+            sentence,
+            "See what it had done by then; an approval's time and a compensation's deadline run on.",
+        )
     sentence = f"A stop was lifted, and the case, in {record.state}, was not released yet."
     return _why("held", None, sentence, "Release the cases of a state by parts, the oldest first.")
 

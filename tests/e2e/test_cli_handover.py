@@ -43,7 +43,7 @@ def test_nobody_reads_on_the_sheet_what_the_customer_wrote(stack: Cli, tmp_path:
 def test_a_case_that_has_its_answer_or_waits_for_one_is_refused_with_what_is_possible(stack: Cli, tmp_path: Path):
     done = stack("run", str(EXAMPLES / "normal.json"), "--json").json()
     waiting = stack("run", written(tmp_path, case("high-value", request_id="not-handed-over")), "--json").json()
-    for record, named in ((done, "COMPLETED"), (waiting, "WAITING_APPROVAL")):
+    for record, named in ((done, "COMPLETED"), (waiting, "withdraw")):
         before = stack("show", record["workflow_id"], "--json").json()
         said = stack("handover", record["workflow_id"])
         assert (said.code, said.out) == (2, "")

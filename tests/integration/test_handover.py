@@ -7,11 +7,13 @@ from uuid import UUID
 
 from host.domain.proposals import Final
 from host.engine.drive import drive
+from host.engine.review import By, order_compensation
 from host.engine.sweep import expire_unapproved
 from host.handover.sheet import NoHandover
 from host.store import handover as store
 from host.store import record
-from tests.support.approvals import APPROVERS, decide, trust
+from shared_contracts.tools import TOOLS
+from tests.support.approvals import APPROVERS, decide, desk, trust
 from tests.support.engine import advance_clock, asynchronous, engine, owners, settle, take
 from tests.support.fake_tools import FakeTools, rejected, unknown
 from tests.support.handovers import LOOKING, made, names, pages, sheet_of
@@ -130,49 +132,25 @@ async def test_what_is_to_be_undone_says_by_whose_order_until_when_and_who_let_i
 
 @asynchronous
 async def test_what_undid_something_is_listed_with_it_and_stands_no_more():
-    async with engine(FakeTools()) as parts:
+    tools = FakeTools(script={"send_return_notice": [rejected("notice_rejected")]})
+    async with engine(tools) as parts:
         workflow_id = await take(parts)
-        await drive(parts, workflow_id)
-        with owners(parts) as sql:
-            sql.execute("SET session_replication_role = replica")
-            sql.execute(UNDONE, {"id": workflow_id})
+        await settle(parts, workflow_id)
+        await order_compensation(desk(parts), workflow_id, By("ito", "test"), "the wrong camera", TOOLS)
+        await settle(parts, workflow_id)
         sheet = await sheet_of(parts, workflow_id)
-    assert [effect["undone_by"] for effect in sheet["effects"]] == [f"{workflow_id}.5", None, None]
-    assert [(one["name"], one["standing"]) for one in sheet["impact"]["outside"]] == [
-        ("send_return_notice", "verified")
-    ]
-    assert [call["undoes"] for call in sheet["calls"]][-1] == f"{workflow_id}.3"
+    assert (sheet["state"], sheet["why"]["code"]) == ("NEEDS_REVIEW", "compensated")
+    undoing = {call["step_id"]: call["tool"] for call in sheet["calls"] if call["undoes"] is not None}
+    assert {call["undoes"] for call in sheet["calls"]} == {None, f"{workflow_id}.3"}
+    (order,) = sheet["compensation"]["orders"]
+    assert (sheet["compensation"]["state"], order["ordered_by"]) == ("done", "ito")
+    assert order["steps"] == list(undoing)
+    made = next(effect for effect in sheet["effects"] if effect["name"] == "create_return")
+    assert undoing[made["undone_by"]] == "cancel_return"
+    assert sheet["impact"]["outside"] == []
     assert sheet["disagreements"] == []
-    assert sheet["compensation"]["orders"][0]["steps"] == [f"{workflow_id}.5"]
+    assert ("ito", "compensation_ordered") in {(one["actor"], one["action"]) for one in sheet["acts"]}
     assert names(sheet) == ["review close", *LOOKING]
-    assert (sheet["compensation"]["state"], sheet["compensation"]["orders"][0]["ordered_by"]) == ("done", "ito")
-
-
-# the return of a finished case, cancelled by an operator's order; what else is kept of a call is copied from the return
-UNDONE = """
-WITH made AS (
-    INSERT INTO call (workflow_id, step, undoes, call_id, tool, contract_version, arguments, fingerprint,
-                      execution_state, proposed_at, verified_at)
-    SELECT workflow_id, 5, 3, 'undo_5_3', 'cancel_return', '1', arguments, fingerprint,
-           'verified', proposed_at, verified_at
-      FROM call WHERE workflow_id = %(id)s AND step = 3),
-cancelled AS (
-    INSERT INTO effect (workflow_id, step, attempt, name, tenant_id, idempotency_key, arguments_sha256, units,
-                        decision_n, outcome, external_id, verified_at, opened_at, closed_at)
-    SELECT workflow_id, 5, 1, 'cancel_return', tenant_id, 'key-5', arguments_sha256, units,
-           decision_n, outcome, external_id, verified_at, opened_at, closed_at
-      FROM effect WHERE workflow_id = %(id)s AND step = 3),
-sent AS (
-    INSERT INTO attempt (workflow_id, step, n, purpose, tool, jti, started_at, ended_at, outcome)
-    SELECT workflow_id, 5, 1, 'call', 'cancel_return', 'jti-5', started_at, ended_at, outcome
-      FROM attempt WHERE workflow_id = %(id)s AND step = 3 AND n = 1),
-ordered AS (
-    INSERT INTO compensation (workflow_id, n, step, first_step, ordered_by, reason, ordered_at, due_at, state, ended_at)
-    VALUES (%(id)s, 1, 3, 5, 'ito', 'a drill', clock_now(), clock_now() + interval '1 day', 'done', clock_now()))
-UPDATE workflow
-   SET state = 'NEEDS_REVIEW', control_state = 'needs_human', reason = 'compensated', review_since = clock_now()
- WHERE workflow_id = %(id)s
-"""
 
 
 @asynchronous
