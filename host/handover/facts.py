@@ -14,7 +14,7 @@ COMPENSATION = "COMPENSATION_REQUIRED"
 STOPS = frozenset({"new_work", "updates", "reads"})  # what keeps an open case from going on
 _UNDOING_NEEDS = frozenset({"updates", "reads"})
 _HELD = frozenset({"stopped", "stopped_reads"})
-_DOUBTFUL = frozenset({"in_doubt", "unverified"})
+_ADOPTABLE = frozenset({"unverified", "verified"})
 _STANDING = frozenset({"unverified", "verified", "wrong"})
 
 
@@ -43,6 +43,6 @@ def facts_of(
         held=w["wake_reason"] in _HELD,
         made=any(effect["outcome"] not in {"absent", "rejected"} for effect in effects),
         in_doubt="in_doubt" in standing,
-        adoptable=not (_DOUBTFUL if undone else _DOUBTFUL | {"verified"}).isdisjoint(standing),
+        adoptable="in_doubt" in standing or (not undone and not _ADOPTABLE.isdisjoint(standing)),
         undoable=not undone and not _STANDING.isdisjoint(standing),
     )

@@ -132,7 +132,7 @@ async def test_what_is_to_be_undone_says_by_whose_order_until_when_and_who_let_i
 
 @asynchronous
 async def test_what_undid_something_is_listed_with_it_and_stands_no_more():
-    tools = FakeTools(script={"send_return_notice": [rejected("notice_rejected")]})
+    tools = FakeTools(script={"find_notice": [rejected("unavailable")] * 3})
     async with engine(tools) as parts:
         workflow_id = await take(parts)
         await settle(parts, workflow_id)
@@ -147,7 +147,8 @@ async def test_what_undid_something_is_listed_with_it_and_stands_no_more():
     assert order["steps"] == list(undoing)
     made = next(effect for effect in sheet["effects"] if effect["name"] == "create_return")
     assert undoing[made["undone_by"]] == "cancel_return"
-    assert sheet["impact"]["outside"] == []
+    left = [(one["name"], one["standing"]) for one in sheet["impact"]["outside"]]
+    assert left == [("send_return_notice", "unverified"), ("send_correction_notice", "verified")]
     assert sheet["disagreements"] == []
     assert ("ito", "compensation_ordered") in {(one["actor"], one["action"]) for one in sheet["acts"]}
     assert names(sheet) == ["review close", *LOOKING]
