@@ -74,6 +74,7 @@ class Settings(BaseSettings):
     order_snapshot: str = "2026-07-30T00:00:00+09:00"
     policy_version: str = "policy-v12"
     daily_cost_micros: Annotated[int, Field(ge=0)] | None = None
+    call_limit_stops: Literal["system", "case"] = "system"
     postgres_bin: Path | None = None
     postgres_os_user: str | None = None
     approvers: Path | None = None
@@ -152,8 +153,8 @@ def for_tool_server() -> dict[str, str]:
 def for_worker(settings: Settings) -> dict[str, str]:
     """Give what was set for a worker that the stack starts, by its variables' names; paths become absolute."""
     names = {
-        "authz_file", "planner", "daily_cost_micros", "concurrency", "lease_seconds", "order_snapshot",
-        "policy_version", "rate_principal", "rate_tenant",
+        "authz_file", "planner", "daily_cost_micros", "call_limit_stops", "concurrency", "lease_seconds",
+        "order_snapshot", "policy_version", "rate_principal", "rate_tenant",
     }  # fmt: skip
     chosen = {name: getattr(settings, name) for name in sorted(names & settings.model_fields_set)}
     return {

@@ -75,6 +75,7 @@ async def driver(settings: Settings, links: Links, patience_seconds: float = 0.0
             owner=f"{socket.gethostname()}:{os.getpid()}",
             lease_seconds=settings.lease_seconds,
             daily_cost_micros=settings.daily_cost_micros,
+            call_limit_stops=settings.call_limit_stops,
         )
         yield Driver(parts, listing, pins(settings, authorization))
 

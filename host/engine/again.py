@@ -8,6 +8,7 @@ from __future__ import annotations
 from host.domain.control import NEXT_ATTEMPT, Execution
 from host.domain.limits import BACKOFF_CAP_SECONDS, BACKOFF_JITTER_SECONDS, backoff_seconds
 from host.domain.outcome import CallError
+from host.domain.severe import Severe
 from host.domain.state import NOT_COUNTED
 from host.domain.step import Step
 from host.domain.wait import Wait
@@ -29,6 +30,8 @@ def retry(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allow
         step.recovered()
     reason = retry_forbidden(step, tool, error.outcome, retry_allowed=retry_allowed)
     if reason is not None:
+        if reason == "limit":
+            stop_at_seventh(parts, step)
         step.fail_call(error)
         return step.review("limit" if reason == "limit" else "attempts_exhausted", reason)
     step.mark_call(Execution.REQUESTED, error=error)
@@ -40,6 +43,13 @@ def retry(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allow
     wished = own if error.retry_after_seconds is None else max(own, error.retry_after_seconds)
     # the longest that the table allows a wait
     return Wait("retry", min(wished, BACKOFF_CAP_SECONDS + BACKOFF_JITTER_SECONDS))
+
+
+def stop_at_seventh(parts: Parts, step: Step) -> None:
+    """A case that needs more calls than any should stops the others too, until somebody has looked at it."""
+    most, undoing = step.workflow.limits.calls, step.state.evidence.undoing
+    if parts.call_limit_stops == "system" and undoing is None and step.state.calls_made() >= most:
+        step.stop(Severe.CALL_LIMIT, f"the case needs more than {most} calls")
 
 
 def retry_forbidden(step: Step, tool: Tool, code: str, *, retry_allowed: bool) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from host.domain.outcome import Outcome
@@ -77,6 +77,7 @@ class Parts:
     owner: str
     lease_seconds: float
     daily_cost_micros: int | None = None
+    call_limit_stops: Literal["system", "case"] = "system"
     jitter: random.Random = field(default_factory=random.SystemRandom)
 
     @cached_property

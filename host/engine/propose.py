@@ -19,6 +19,7 @@ from host.domain.state import CallRecord
 from host.domain.step import Step
 from host.domain.wait import APPROVAL, Wait, halted
 from host.domain.workflow import Version, told, unmet
+from host.engine.again import stop_at_seventh
 from host.engine.approval import action_of, void
 from host.engine.compensate import halt
 from host.engine.decide import Proposed, authorise, offered, turns_left
@@ -87,7 +88,7 @@ def _nothing_offered(parts: Parts, step: Step) -> Wait | None:
     _, decision = authorise(parts, step, Proposed(wanted, arguments, None))
     if decision.verdict is Verdict.HALT:
         return halted(reads=decision.reason == "reads_stopped")
-    return _denied(step, decision.reason if decision.reason in HANDOVER else "no_tool_left")
+    return _denied(parts, step, decision.reason if decision.reason in HANDOVER else "no_tool_left")
 
 
 def _judge(parts: Parts, step: Step, offered_call: ToolCall) -> Wait | None:
@@ -113,7 +114,7 @@ def _take(parts: Parts, step: Step, tool: Tool, proposal: ToolCall, number: int,
             step.go(PROPOSED, decision.reason)
             if decision.reason in ALERTED:
                 step.alert(decision.reason, {"tool": tool.name, "call_id": proposal.call_id})
-            return _denied(step, decision.reason)
+            return _denied(parts, step, decision.reason)
         case Verdict.REQUIRE_APPROVAL if _versions_moved(parts, step):
             return step.review("undecidable", "version_changed")
         case Verdict.REQUIRE_APPROVAL:
@@ -160,7 +161,7 @@ def redispatch(parts: Parts, step: Step) -> Wait | None:
     tool = parts.registry.get(call.tool)
     if tool is None:
         _, decision = authorise(parts, step, Proposed(call.tool, call.arguments, call.step))
-        return _denied(step, "draft_only" if decision.reason == "draft_only" else "no_tool_left")
+        return _denied(parts, step, "draft_only" if decision.reason == "draft_only" else "no_tool_left")
     if _outdated(call, tool):
         step.mark_call(Execution.FAILED, error=OUTDATED)
         return step.review("undecidable", "version_changed")
@@ -176,7 +177,7 @@ def redispatch(parts: Parts, step: Step) -> Wait | None:
         case Verdict.REQUIRE_APPROVAL:
             return _unapproved(parts, step, tool, call)
         case Verdict.DENY:
-            return _denied(step, decision.reason)
+            return _denied(parts, step, decision.reason)
 
 
 def _unapproved(parts: Parts, step: Step, tool: Tool, call: CallRecord) -> Wait | None:
@@ -186,7 +187,7 @@ def _unapproved(parts: Parts, step: Step, tool: Tool, call: CallRecord) -> Wait 
         return approval_expired(step)
     asked = step.state.evidence.asked
     if asked is None or not step.workflow.transition(step.state.task.state, "approval_void", Actor.ENGINE):
-        return _denied(step, "approval_required")
+        return _denied(parts, step, "approval_required")
     return ask_again(step, asked.action)
 
 
@@ -212,5 +213,7 @@ def _refuse(step: Step, fault: PlannerFault, proposal: ToolCall | None = None) -
         step.review("planner_exhausted", "planner_exhausted")
 
 
-def _denied(step: Step, reason: str) -> None:
+def _denied(parts: Parts, step: Step, reason: str) -> None:
+    if reason == "limit":
+        stop_at_seventh(parts, step)
     step.review("limit" if reason == "limit" else "denied", reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 
@@ -28,14 +28,23 @@ def limited(parts: Parts, **limits: Any) -> Parts:
     return replace(parts, kinds={key: Kind(other, kind.moves)})
 
 
-@asynchronous
-async def test_the_sixth_call_is_made_and_a_seventh_is_not():
+def seven_needed() -> FakeTools:
     """Two reads twice each, the return twice: six. The notice would be the seventh."""
-    tools = FakeTools(script={"get_order": BUSY[:], "check_return_policy": BUSY[:], "create_return": BUSY[:]})
+    return FakeTools(script={"get_order": BUSY[:], "check_return_policy": BUSY[:], "create_return": BUSY[:]})
+
+
+STOPPED: LiteralString = "SELECT scope FROM stop WHERE engaged ORDER BY scope"
+
+
+@asynchronous
+async def test_the_sixth_call_is_made_and_a_seventh_is_not_and_stops_the_others():
+    tools = seven_needed()
     async with engine(tools) as parts:
         workflow_id = await take(parts)
         state = await settle(parts, workflow_id)
         history = await rows(parts, "SELECT tool FROM call ORDER BY step")
+        stopped = await rows(parts, STOPPED)
+        logged = await rows(parts, "SELECT act, cause, actor, workflow_id, reason FROM stop_log")
 
     calls = [r.tool.name for r in tools.requests if r.tool.name not in {"get_return", "find_return"}]
     assert calls == ["get_order"] * 2 + ["check_return_policy"] * 2 + ["create_return"] * 2
@@ -43,6 +52,40 @@ async def test_the_sixth_call_is_made_and_a_seventh_is_not():
     assert state.control.control is Control.NEEDS_HUMAN
     assert [tool for (tool,) in history] == ["get_order", "check_return_policy", "create_return"]
     assert tools.notices == {}
+    assert stopped == [("new_work",), ("parallel",), ("updates",)]
+    assert logged == [("stop", "call_limit", "engine", workflow_id, "the case needs more than 6 calls")]
+
+
+@asynchronous
+async def test_the_stop_at_the_seventh_call_commits_with_the_decision_that_found_it():
+    async with engine(seven_needed()) as parts:
+        await settle(parts, await take(parts))
+        (together,) = await rows(
+            parts, "SELECT count(DISTINCT xmin::text) FROM (SELECT xmin FROM stop_log UNION ALL SELECT xmin FROM audit "
+            "WHERE action = 'workflow_ended') x"
+        )  # fmt: skip
+    assert together == (1,)
+
+
+@asynchronous
+async def test_a_call_that_is_sent_again_as_the_seventh_stops_the_others_too():
+    """Two of each read and one return are five, and its retry would be one more than the limit."""
+    tools = FakeTools(script=dict.fromkeys(("get_order", "check_return_policy"), BUSY[:]))
+    tools.script["create_return"] = BUSY * 2
+    async with engine(tools) as parts:
+        state = await settle(limited(parts, calls=5), await take(parts))
+        stopped = await rows(parts, STOPPED)
+    assert (state.task.state, state.task.reason, state.calls_made()) == ("NEEDS_REVIEW", "limit", 5)
+    assert stopped == [("new_work",), ("parallel",), ("updates",)]
+
+
+@asynchronous
+async def test_an_operator_may_have_the_seventh_call_stop_its_own_case_alone():
+    async with engine(seven_needed()) as parts:
+        state = await settle(replace(parts, call_limit_stops="case"), await take(parts))
+        stopped, logged = await rows(parts, STOPPED), await rows(parts, "SELECT * FROM stop_log")
+    assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "limit")
+    assert (stopped, logged) == ([], [])
 
 
 @asynchronous
@@ -61,8 +104,10 @@ async def test_a_tool_is_called_twice_and_not_a_third_time_whatever_its_contract
             parts, registry={**parts.registry, "get_order": replace(parts.registry["get_order"], attempts_max=9)}
         )
         state = await settle(patient, await take(parts))
+        stopped = await rows(parts, STOPPED)
     assert tools.sent("get_order") == 2
     assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "limit")
+    assert stopped == []  # two of one tool are no seventh call
 
 
 @asynchronous
