@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,17 +12,12 @@ from host.cli.options import Json, Name
 Operator = Annotated[str, typer.Option("--as", metavar="NAME", help="Who acts: an operator of the authorization set.")]
 
 
-class ReviewAct(StrEnum):
-    """The only ways out of a review."""
-
-    ADOPT = "adopt"
-    COMPENSATE = "compensate"
-    CLOSE = "close"
-
-
 def review(
     name: Name,
-    act: Annotated[ReviewAct, typer.Argument(metavar="adopt|compensate|close", help="What is done with it.")],
+    act: Annotated[
+        Literal["adopt", "compensate", "close"],
+        typer.Argument(metavar="adopt|compensate|close", help="What is done with it."),
+    ],
     by: Operator,
     reason: Annotated[
         str,
@@ -57,7 +51,7 @@ def review(
     from host import settings
     from host.commands import review as acting
 
-    wanted = acting.Wanted(name, act.value, by, reason, accept_unknown)
+    wanted = acting.Wanted(name, act, by, reason, accept_unknown)
     raise typer.Exit(launch(acting.review(settings.load(), wanted, as_json=as_json)))
 
 

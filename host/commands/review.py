@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 
 from host.commands.approve import desk_of
@@ -24,6 +25,7 @@ from shared_contracts.digest import NotCanonicalError, storable_text
 from shared_contracts.tools import TOOLS
 
 REASON_MAX = 2000
+ReviewAct = Literal["adopt", "compensate", "close"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Wanted:
     """An act as it was typed."""
 
     name: str
-    act: str
+    act: ReviewAct
     by: str
     reason: str
     accept_unknown: bool
@@ -44,12 +46,10 @@ async def review(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
     async with desk_of(settings) as desk:
         workflow_id = await found_id(desk.pool, wanted.name)
         await _covered(desk, workflow_id, operator)
-        match wanted.act:
-            case "close":
-                unknown = wanted.accept_unknown
-                await engine.close(desk, workflow_id, by, reason, accept_unknown=unknown)
-            case "compensate":
-                await engine.order_compensation(desk, workflow_id, by, reason, TOOLS)
+        if wanted.act == "close":
+            await engine.close(desk, workflow_id, by, reason, accept_unknown=wanted.accept_unknown)
+        if wanted.act == "compensate":
+            await engine.order_compensation(desk, workflow_id, by, reason, TOOLS)
     looked = await _adopt(settings, workflow_id, by) if wanted.act == "adopt" else None
     return await _tell(settings, Reviewed(
         workflow_id=workflow_id,
@@ -99,7 +99,7 @@ _SAID: dict[str, str] = {
 
 async def _tell(settings: Settings, done: Reviewed, *, as_json: bool) -> Exit:
     adopted = done.act == "adopt" and done.state in {"RETURN_CREATED", "COMPLETED"}
-    code = Exit.DONE if done.act != "adopt" or done.known == Known.VERIFIED else Exit.NEEDS_REVIEW
+    code = Exit.DONE if done.act != "adopt" or done.known == "verified" else Exit.NEEDS_REVIEW
     if as_json:
         write_json(dump(done))
         return code
