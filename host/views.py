@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from host.domain.suitability import Condition
+from host.stop_views import HeldCases, StopScope
 from shared_contracts.approval import Action
 from shared_contracts.base import Contract, Money
 from shared_contracts.contract import Risk, Scope
@@ -290,7 +291,8 @@ class StackView(Contract):
     """`kessai status`. `elsewhere` names the variables that send other commands to another place than this home.
 
     `kinds` are those of this program under the authorization set that is named now; where that set cannot be used
-    there are none, and `kinds_unknown` says why.
+    there are none, and `kinds_unknown` says why. `stops` and `held` are read where the database runs; `stops_unknown`
+    says why they could not be.
     """
 
     home: str
@@ -301,6 +303,9 @@ class StackView(Contract):
     parts: tuple[PartView, ...]
     kinds: tuple[KindView, ...]
     kinds_unknown: str | None
+    stops: tuple[StopScope, ...]
+    held: tuple[HeldCases, ...]
+    stops_unknown: str | None
 
 
 class DumpView(Contract):

@@ -9,11 +9,12 @@ import platform
 from collections.abc import AsyncIterator
 from importlib.metadata import version
 
-import psycopg
 from rich.text import Text
 
+from host.commands import stopped
 from host.commands.exits import Exit
 from host.commands.output import console, plain, write_json
+from host.commands.stopped import WORKS_AS
 from host.database import NotReadyError, database
 from host.settings import Settings, SettingsError, home_root, libpq_variables, links, load
 from host.stack import doctor as look
@@ -23,14 +24,12 @@ from host.stack.errors import StackError
 from host.stack.home import Home, existing_home, obstacle, unfinished
 from host.stack.keys import issuer_of, key_files
 from host.stack.links import Links
-from host.stack.ports import LOOPBACK
 from host.stack.status import POSTGRES, PartState, PartStatus, StackStatus, status
 from host.store import record as store
 from host.views import Checks, CheckView
 from shared_contracts.base import dump
 
 PACKAGES = ("kessai", "mcp", "psycopg", "procrastinate", "pydantic")
-WORKS_AS = "host_rt"
 READINESS = "tool server's readiness"
 
 
@@ -81,6 +80,9 @@ def _packaged(name: str) -> str:
 async def _elsewhere(settings: Settings, found: Links) -> AsyncIterator[Check]:
     for finding in await _database(found.dsn):
         yield finding
+    halted = await stopped.read(found.dsn)
+    if halted.unknown is None:  # where the database cannot be read, that is what is said of it
+        yield Check("stops", True, stopped.words(halted), "")
     yield await _tool_server(settings, found)
     yield await _readyz(found.server_url)
 
@@ -110,14 +112,10 @@ def _links(home: Home, seen: StackStatus) -> Links | None:
     """Give the addresses of a stack that runs; None where database or tool server do not."""
     running = {part.name: part for part in seen.parts if part.state is PartState.RUNNING}
     postgres, server = running.get(POSTGRES), running.get(TOOL_SERVER)
-    if postgres is None or server is None or server.port is None:
+    if postgres is None or postgres.port is None or server is None or server.port is None:
         return None
-    passfile = home.passfiles / WORKS_AS
-    dsn = psycopg.conninfo.make_conninfo(
-        host=LOOPBACK, port=postgres.port, dbname="host", user=WORKS_AS, passfile=str(passfile)
-    )
     url = resource_at(server.port)
-    return Links(dsn, url, url, issuer_of(home), key_files(home).signing)
+    return Links(stopped.dsn_of(home, postgres.port), url, url, issuer_of(home), key_files(home).signing)
 
 
 def _part(part: PartStatus) -> Check:

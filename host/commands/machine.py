@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from host.commands import kinds
+from host.commands import kinds, stopped
 from host.commands.exits import CommandError, Exit
 from host.commands.output import add, console, plain, say, table, write_json
 from host.commands.workplace import choice
@@ -61,9 +61,11 @@ async def status(settings: Settings, *, as_json: bool) -> Exit:
         for part in found.parts
     )
     known, unknown = kinds.modes(settings)
+    halted = await stopped.of_home(home_root(settings), found)
     view = StackView(
         home=str(found.home), mode=found.mode.value, why=found.why, well=found.well, elsewhere=elsewhere(settings),
-        parts=parts, kinds=known, kinds_unknown=unknown,
+        parts=parts, kinds=known, kinds_unknown=unknown, stops=halted.scopes, held=halted.held,
+        stops_unknown=halted.unknown,
     )  # fmt: skip
     if as_json:
         write_json(dump(view))
@@ -77,6 +79,7 @@ async def status(settings: Settings, *, as_json: bool) -> Exit:
     if parts:
         to.print(made)
     kinds.show(to, view.kinds, view.kinds_unknown)
+    stopped.show(to, halted)
     return code
 
 
