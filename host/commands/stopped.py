@@ -1,4 +1,4 @@
-"""What is stopped and what is held, read from a database that runs; nothing is started, nobody is waited for long.
+"""What is stopped and what is held, read from a database that runs; nothing is started, nobody is waited for long."""
 
 from __future__ import annotations
 
