@@ -37,12 +37,14 @@ def assemble(row: Row, workflow: Workflow) -> Record:
         "customer_message": {
             language: workflow.message(task.state, task.reason, language, ids, seen) for language in Language
         },
-        "step_count": len(row["calls"]),
+        "review_closed_at": w["review_closed_at"],
+        "step_count": sum(call["undoes"] is None for call in row["calls"]),
         "checkpoints": [_checkpoint(move) for move in row["checkpoints"]],
         "calls": [_call(call, [a for a in row["attempts"] if a["step"] == call["step"]]) for call in row["calls"]],
         "effects": [_effect(effect, str(task.workflow_id)) for effect in row["effects"]],
         "decisions": [_without(decision, "workflow_id") for decision in row["decisions"]],
         "approvals": row["approvals"],
+        "compensations": [_compensation(one, str(task.workflow_id)) for one in row["compensations"]],
         "alerts": [_alert(entry) for entry in row["audit"] if entry["action"] == "alert"],
         "versions": dict(state.evidence.versions),
         "draft": _draft(state, row, workflow),
@@ -98,11 +100,17 @@ def _call(call: Row, attempts: Iterable[Row]) -> dict[str, Any]:
     times = ("proposed", "authorized", "started", "returned", "delivered", "verified")
     return {
         **{name: call[name] for name in names},
+        "undoes": None if call["undoes"] is None else f"{call['workflow_id']}.{call['undoes']}",
         "error": None if call["execution_state"] == "verified" else _error(call["error"]),
         "attempts": [{"n": n, **_attempt(a)} for n, a in enumerate(sends, 1)],
         "engine_reads": [{"purpose": a["purpose"], "tool": a["tool"], **_attempt(a)} for a in reads],
         "times": {name: call[f"{name}_at"] for name in times},
     }
+
+
+def _compensation(row: Row, workflow_id: str) -> dict[str, Any]:
+    names = ("n", "ordered_by", "reason", "ordered_at", "due_at", "state", "ended_at", "released_by", "released_at")
+    return {"step_id": f"{workflow_id}.{row['step']}", **{name: row[name] for name in names}}
 
 
 def _attempt(attempt: Row) -> dict[str, Any]:

@@ -118,9 +118,10 @@ class CallTimes(Contract):
 
 
 class Call(Contract):
-    """One step: a proposal that became a call."""
+    """One step: a proposal that became a call, or, with `undoes`, a call of code that undoes that step's effect."""
 
     step_id: str
+    undoes: str | None
     call_id: str
     tool: str
     contract_version: str
@@ -182,6 +183,24 @@ class Approval(Contract):
         return self
 
 
+class Compensation(Contract):
+    """What was made and has to be undone: whose effect, by whose order, until when, and what came of it.
+
+    `released_by` let it be undone although a stop was engaged.
+    """
+
+    n: Annotated[int, Field(ge=1)]
+    step_id: str
+    ordered_by: str
+    reason: str
+    ordered_at: AwareDatetime
+    due_at: AwareDatetime
+    state: Literal["required", "done", "impossible", "overdue"]
+    ended_at: AwareDatetime | None
+    released_by: str | None
+    released_at: AwareDatetime | None
+
+
 class Alert(Contract):
     """Somebody, or a planner, reached for what is not theirs, or an effect is not the one that was asked for."""
 
@@ -230,7 +249,8 @@ class Draft(Contract):
 class Record(Contract):
     """One workflow. `run_id` is the same identifier under the name that other systems know it by.
 
-    `supersedes` names the case that ended with nothing done and was asked for anew with this one.
+    `supersedes` names the case that ended with nothing done and was asked for anew with this one. `step_count` leaves
+    out what undoes. `review_closed_at`: a person has said why a case that was handed over stays as it is.
     `draft` is there where a person has the case and the rules had allowed what comes next.
     """
 
@@ -245,6 +265,7 @@ class Record(Contract):
     version: Annotated[int, Field(ge=1)]
     reason: str
     handover_reason: HandoverReason | None
+    review_closed_at: AwareDatetime | None
     customer_message: CustomerMessage
     step_count: Annotated[int, Field(ge=0)]
     checkpoints: tuple[Checkpoint, ...]
@@ -252,6 +273,7 @@ class Record(Contract):
     effects: tuple[Effect, ...]
     decisions: tuple[Decision, ...]
     approvals: tuple[Approval, ...]
+    compensations: tuple[Compensation, ...]
     alerts: tuple[Alert, ...]
     versions: Versions
     draft: Draft | None
@@ -261,6 +283,6 @@ class Record(Contract):
     def _agrees_with_itself(self) -> Self:
         if self.run_id != self.workflow_id:
             raise ValueError("run_id and workflow_id are one identifier")
-        if self.step_count != len(self.calls):
-            raise ValueError("step_count is the number of calls")
+        if self.step_count != sum(call.undoes is None for call in self.calls):
+            raise ValueError("step_count is the number of calls, without those that undo")
         return self

@@ -17,6 +17,7 @@ from host.domain.control import Actor, Control, Edge, Execution
 from host.domain.outcome import CallError, Outcome, Success
 from host.domain.state import CallRecord, Effect, State, from_row
 from host.domain.step import Step
+from host.domain.undo import Undone
 from host.domain.wait import ENDED, Wait
 from host.engine.approve import Desk, load_case
 from host.engine.parts import Kind, Parts, new_jti
@@ -121,7 +122,7 @@ async def _looked(parts: Parts, state: State, effect: Effect, by: By, wake: Wake
     outcome = await send(parts, state, read, read_arguments(read, call), float(read.timeout_seconds))
     step = _begin(parts, state, state.in_hand())
     known = _record(step, tool, outcome)
-    goes_on = known is Known.VERIFIED and wake is not None and effect.name in step.workflow.effects
+    goes_on = known is Known.VERIFIED and wake is not None and _stands(step, effect)
     if goes_on:
         step.note("effect_adopted", by.name, {"os_user": by.os_user})
         step.adopt()
@@ -176,6 +177,12 @@ def _record(step: Step, tool: Tool, outcome: Outcome) -> Known:
     return Known.REJECTED
 
 
+def _stands(step: Step, effect: Effect) -> bool:
+    """Tell whether the case may go on from an effect: it and all that comes before it is verified, and not undone."""
+    own, standing = step.workflow.effects, step.state.evidence.verified_ids()
+    return effect.name in own and all(name in standing for name in own[: own.index(effect.name) + 1])
+
+
 def _not_found(step: Step, tool: Tool, effect: Effect, closed_through: int) -> Known:
     old = step.state.key_age(effect.idempotency_key) >= timedelta(days=tool.idempotency_retention_days)
     if effect.outcome is not None or closed_through < effect.attempt or old:
@@ -205,6 +212,9 @@ async def order_compensation(desk: Desk, workflow_id: UUID, by: By, reason: str,
     state = await _reviewed(desk, workflow_id)
     step = _step(desk, state)
     wrong = _to_undo(step)
+    made, done = state.evidence.made_ids(), state.evidence.seen_undoing()
+    if isinstance(step.workflow.undo(state.task.case, wrong.tool, made, done), Undone):
+        raise NotPossibleError("all that the case has made is undone; kessai review ID close ends it")
     edge = Edge(state.control.control, Control.PLANNING)
     step.business("compensation_ordered", edge, "compensation_ordered", Actor.OPERATOR)
     step.open_compensation(wrong.step, registry[wrong.tool].compensate_within_hours, by.name, reason)

@@ -38,6 +38,7 @@ SELECT to_jsonb(w) - 'body_sha256' || jsonb_build_object('case_body', w.case_bod
                                                         'approval_seconds', a.approval_seconds) ORDER BY r.version)
                    FROM approval_request r LEFT JOIN approval a USING (workflow_id, version)
                   WHERE r.workflow_id = w.workflow_id), '[]') AS approvals,
+       coalesce((SELECT jsonb_agg(to_jsonb(c) ORDER BY c.n) FROM compensation c WHERE c.workflow_id = w.workflow_id), '[]') AS compensations,
        w.lease_owner IS NOT NULL AS held
   FROM workflow w
  WHERE w.workflow_id = %(workflow_id)s
