@@ -68,7 +68,7 @@ async def measure(made: Stand) -> list[Figure]:
     links = replace(made.links, dsn=made.server.conninfo(CROWDED, "host_rt", passfile=_passfile(made, "host_rt")))
     async with driver(settings(1), made.links) as quiet, driver(settings(1), links) as crowded:
         began = time.perf_counter()
-        await _copy(made, await _one_waiting(crowded))
+        await _copy(made, await one_waiting(crowded))
         copied = time.perf_counter() - began
         walls = await _by_turns(made, quiet, crowded)
         pages = await _pages(crowded)
@@ -98,7 +98,7 @@ def _passfile(made: Stand, role: str) -> str:
     return str(made.home.passfiles / role)
 
 
-async def _one_waiting(found: Driver) -> UUID:
+async def one_waiting(found: Driver) -> UUID:
     workflow, case = read_case(read_document(EXAMPLE.read_bytes()), CURRENT)
     kind = found.parts.kinds[workflow.kind, workflow.release]
     taken = await accept(found.parts.pool, kind, case, Origin(principal(found)), found.pins, no_wake)
