@@ -1,0 +1,139 @@
+"""`kessai stop` and `kessai resume` as an operator types them at two in the morning, on a stack of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import EXAMPLES, Cli, case, written
+from tests.support.records import fits
+
+pytestmark = pytest.mark.xdist_group("cli_stop")
+NORMAL = str(EXAMPLES / "normal.json")
+WHY = ("--reason", "two returns for one parcel")
+
+
+@pytest.fixture(scope="module")
+def kessai(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """A stack that is up, and that no other file's tests work with."""
+    cli = Cli(tmp_path_factory.mktemp("kessai") / "home", {})
+    assert cli("up").code == 0
+    yield cli
+    assert cli("empty", "--yes").code == 0
+
+
+@pytest.fixture
+def going_on(kessai: Cli) -> Iterator[None]:
+    """What a test has stopped goes on for the next one."""
+    yield
+    with kessai.owner("host") as host:
+        host.execute("UPDATE stop SET engaged = false")
+
+
+def stopped(cli: Cli, *options: str, by: str = "ito") -> dict[str, Any]:
+    return dict(fits(cli("stop", "--as", by, *WHY, *options, "--json").json(), "command.stop.json"))
+
+
+def test_it_stops_and_goes_on_with_nothing_up_and_says_what_and_by_whom(nowhere: Cli):
+    seen = stopped(nowhere)
+    assert seen["newly"] == ["new_work", "updates", "parallel"]
+    assert [one["scope"] for one in seen["scopes"] if one["engaged"]] == ["new_work", "updates", "parallel"]
+    assert {one["actor"] for one in seen["scopes"] if one["engaged"]} == {"ito"}
+    refused = nowhere("run", NORMAL)
+    assert (refused.code, refused.out) == (14, "")
+    assert "new work is stopped" in refused.err
+    assert nowhere("resume", "--as", "sato", *WHY).code == 0
+    assert nowhere("run", NORMAL).code == 0
+    assert nowhere("empty", "--yes").code == 0
+
+
+@pytest.mark.usefixtures("going_on")
+def test_a_second_stop_adds_reads_and_a_third_adds_nothing(kessai: Cli):
+    stopped(kessai)
+    assert stopped(kessai, "--reads", by="sato")["newly"] == ["reads"]
+    assert stopped(kessai)["newly"] == []
+    assert "it was stopped already" in kessai("stop", "--as", "ito", *WHY).out
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (("stop", "--as", "tanaka", *WHY), "Who could: ito, sato."),
+        (("stop", "--as", "", *WHY), "Who could: ito, sato."),
+        (("stop", "--as", "ito", "--reason", "  "), "it needs a reason"),
+        (("stop", "--as", "ito", "--reason", "x" * 2001), "it needs a reason"),
+        (("resume", "--as", "ito", *WHY), "Who could: sato."),
+        (("resume", "--as", "sato", *WHY), "nothing is stopped"),
+        (("resume", "--as", "sato", *WHY, "--full"), "already"),
+        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE"), "--state and --limit go together"),
+        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "0"), "--limit"),
+        (("resume", "--as", "sato", *WHY, "--state", "NOWHERE", "--limit", "3"), "no case is held in"),
+    ],
+)
+def test_what_is_refused_says_why_and_changes_nothing(kessai: Cli, typed: tuple[str, ...], told: str):
+    said = kessai(*typed)
+    assert said.code == (14 if "--full" in typed else 2)
+    assert told in said.err + said.out
+    with kessai.owner("host") as host:
+        assert host.execute("SELECT count(*) FROM stop WHERE engaged").fetchone() == (0,)
+
+
+def test_a_stop_that_cannot_be_written_says_that_nothing_is_known_to_be_stopped(kessai: Cli):
+    elsewhere = {"KESSAI_DSN": "host=127.0.0.1 port=1 dbname=host user=host_rt connect_timeout=2"}
+    said = kessai("stop", "--as", "ito", *WHY, **elsewhere)
+    assert (said.code, said.out) == (15, "")
+    assert "NOT known to be stopped" in said.err
+
+
+def test_only_who_owns_the_database_lifts(kessai: Cli):
+    elsewhere = {"KESSAI_DSN": "host=127.0.0.1 port=1 dbname=host user=host_rt"}
+    said = kessai("resume", "--as", "sato", *WHY, **elsewhere)
+    assert said.code == 15
+    assert "KESSAI_MIGRATE_DSN" in said.err
+
+
+@pytest.mark.usefixtures("going_on")
+def test_what_was_stopped_is_reconciled_lifted_and_released_by_parts(kessai: Cli, tmp_path: Path):
+    with kessai.owner("host") as host:  # updates alone, so that cases come to stand before their return
+        host.execute("UPDATE stop SET engaged = true WHERE scope = 'updates'")
+    halted = []
+    for n in range(2):
+        said = kessai("run", written(tmp_path, case("normal", request_id=f"held-{n}-{tmp_path.name}")))
+        assert said.code == 14, said.err
+        halted.append(said)
+    seen = stopped(kessai)
+    (eligible,) = (one for one in seen["open"] if one["state"] == "ELIGIBLE")
+    assert eligible["cases"] >= 2
+    assert any(one["engaged"] for one in kessai.status()["stops"])
+    assert "two returns for one parcel" in kessai("status").out
+
+    lifted = fits(kessai("resume", "--as", "sato", *WHY, "--json").json(), "command.resume.json")
+    assert (lifted["lifted"], lifted["refused"], lifted["one_at_a_time"]) == (True, [], True)
+    assert {one["state"]: one["cases"] for one in lifted["held"]} == {"ELIGIBLE": eligible["cases"]}
+    counted = {one["state"]: one for one in lifted["reconciliation"]["states"]}
+    assert counted["ELIGIBLE"]["effects"] == dict.fromkeys(
+        ("verified", "made_unverified", "rejected", "absent", "unknown", "accepted"), 0
+    )
+    again = kessai("resume", "--as", "sato", *WHY)
+    assert again.code == 2
+    assert f"ELIGIBLE {eligible['cases']}" in again.err
+    assert kessai("resume", "--as", "sato", *WHY, "--full").code == 14
+
+    part = kessai("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "1", "--json").json()
+    assert part["released"] == [eligible["workflow_ids"][0]]
+    rest = kessai("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "99", "--json").json()
+    assert rest["released"] == eligible["workflow_ids"][1:]
+    for workflow_id in (*part["released"], *rest["released"]):
+        assert kessai("run", workflow_id).code in {0, 11}
+    done = kessai("resume", "--as", "sato", *WHY, "--full")
+    assert done.code == 0
+    assert "several cases are driven at a time again" in done.out
+    with kessai.owner("host") as host:
+        acts = host.execute("SELECT act, actor, details ->> 'os_user' FROM stop_log ORDER BY stop_id").fetchall()
+        audited = host.execute("SELECT action FROM audit WHERE action = 'release'").fetchall()
+    assert [act for act, *_ in acts][-5:] == ["stop", "resume", "release", "release", "full"]
+    assert all(os_user for _, _, os_user in acts)
+    assert len(audited) == 2
