@@ -43,6 +43,8 @@ def show(to: Console, record: Record, settings: Settings, maildir: Path | None) 
     if record.approvals and record.approvals[-1].decision is None and record.status is Status.WAITING:
         decide = command(settings, "approve", str(record.workflow_id), "--as", "NAME")
         _line(to, "decide", f"{decide}, until {record.approvals[-1].expires_at.astimezone():%Y-%m-%d %H:%M}")
+    if record.state == "COMPENSATION_REQUIRED":
+        _line(to, "undo", command(settings, "compensate", str(record.workflow_id), "--as", "NAME"))
     if is_a_persons(record):
         _line(to, "hand over", command(settings, "handover", str(record.workflow_id)))
     _line(to, "customer", record.customer_message.ja)

@@ -27,6 +27,7 @@ FOLLOW_SECONDS = 0.25
 ABANDONED_SECONDS = 6.0  # a worker's sweeper brings due work back within a second or two
 NOT_ITS_TURN = "waits for its turn: after a stop one case is driven at a time"
 STOPS = frozenset({"stopped", "stopped_reads"})
+PERSONS = frozenset({"approval", "compensation"})  # a person's act ends the wait, or else the last moment for it
 
 
 class Timeline:
@@ -91,7 +92,7 @@ def rests(standing: Standing) -> bool:
     if standing.lease_owner is not None:  # in somebody's hand, or was when that driver died
         return False
     not_due = standing.due_in_seconds is not None and standing.due_in_seconds > 0
-    return standing.wake_reason is None or (standing.wake_reason == "approval" and not_due)
+    return standing.wake_reason is None or (standing.wake_reason in PERSONS and not_due)
 
 
 @dataclass(frozen=True, slots=True)

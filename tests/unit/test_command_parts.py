@@ -52,6 +52,8 @@ def test_every_end_has_a_code_and_the_table_explains_every_code():
         ({"wake_reason": "accepted", "due_in_seconds": -1.0}, False),
         ({"wake_reason": "approval", "due_in_seconds": 3600.0}, True),
         ({"wake_reason": "approval", "due_in_seconds": -1.0}, False),
+        ({"state": "COMPENSATION_REQUIRED", "wake_reason": "compensation", "due_in_seconds": 86400.0}, True),
+        ({"state": "COMPENSATION_REQUIRED", "wake_reason": "compensation", "due_in_seconds": -1.0}, False),
         ({"wake_reason": "retry", "due_in_seconds": 2.0}, False),
         ({"wake_reason": "verification", "due_in_seconds": -2.0}, False),
         ({"lease_owner": "here:1", "leased": True}, False),
