@@ -7,14 +7,17 @@ tool that their header names; whatever no act is set for passes.
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any
 
 WAIT_SECONDS = 30.0
+Change = Callable[[dict[str, Any]], None]  # of what a tool has answered, in place
 
 
 class Act(Enum):
@@ -28,6 +31,7 @@ class Act(Enum):
     HOLD = auto()  # it waits on the wire until it is released
     HOLD_ANSWER = auto()  # the server has worked on it, and the answer waits
     LEAVE_BEHIND = auto()  # hang up, and send it on once it is released: it arrives late
+    CHANGE_ANSWER = auto()  # somebody on the way makes another answer of it
 
 
 @dataclass
@@ -38,6 +42,7 @@ class Proxy:
     port: int = 0
     served: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     _acts: defaultdict[str, deque[Act]] = field(default_factory=lambda: defaultdict(deque))
+    _changes: dict[str, Change] = field(default_factory=dict)
     _held: defaultdict[str, list[asyncio.Event]] = field(default_factory=lambda: defaultdict(list))
     _done: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -51,6 +56,12 @@ class Proxy:
         """Do this to the next calls of a tool, one each."""
         with self._changed:
             self._acts[tool].extend(acts)
+
+    def change(self, tool: str, change: Change) -> None:
+        """Make another answer of the next one of a tool."""
+        with self._changed:
+            self._changes[tool] = change
+        self.next(tool, Act.CHANGE_ANSWER)
 
     def wait_held(self, tool: str, count: int = 1) -> None:
         """Until so many calls of a tool wait here."""
@@ -118,6 +129,8 @@ class Proxy:
         self._tell(self._done, tool)
         if act in {Act.LOSE_ANSWER, Act.LEAVE_BEHIND}:
             return
+        if act is Act.CHANGE_ANSWER:
+            answer = _rewritten(answer, self._changes[tool])
         writer.write(_TIMEOUT if act is Act.LATE_GATEWAY_TIMEOUT else answer)
         await writer.drain()
 
@@ -156,6 +169,16 @@ def _read(head: bytes) -> tuple[str, int]:
     lines = head.decode("latin-1").split("\r\n")[1:]
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
     return headers.get("mcp-name", headers.get("mcp-method", "-")), int(headers.get("content-length", "0"))
+
+
+def _rewritten(answer: bytes, change: Change) -> bytes:
+    """The same answer with another result in it, which says its own length."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    message = json.loads(body)
+    change(message["result"]["structuredContent"])
+    changed = json.dumps(message).encode()
+    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length:")]
+    return b"\r\n".join([*kept, b"Content-Length: %d" % len(changed), b"", changed])
 
 
 def _addressed(head: bytes, port: int) -> bytes:
