@@ -1,0 +1,89 @@
+"""`kessai resume` asks the real tool server by each effect's key, and says what keeps the stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from host.stack.home import open_home
+from host.stack.postgres import cluster_of, find
+from tests.support.cli import Cli, case, written
+from tests.support.embedded import PLAIN
+from tests.support.embedded import admin as admin_of
+from tests.support.records import fits
+
+pytestmark = pytest.mark.xdist_group("cli_stop")
+STOP = ("stop", "--as", "sato", "--reason", "a test")
+RESUME = ("resume", "--as", "sato", "--reason", "a test")
+FORGOTTEN = """
+UPDATE effect SET outcome = NULL, external_id = NULL, closed_at = NULL, verified_at = NULL
+ WHERE name = 'send_return_notice'
+"""
+HANDED_OVER = """
+WITH moved AS (
+    UPDATE workflow w SET state = 'NEEDS_REVIEW', control_state = 'needs_human', reason = 'unknown_effect',
+           review_since = clock_now(), seq = w.seq + 1
+    RETURNING workflow_id, seq)
+INSERT INTO checkpoint (workflow_id, seq, move_id, reason, evidence, at)
+SELECT workflow_id, seq, (SELECT max(move_id) FROM legal_transition WHERE control_to = 'needs_human'
+                             AND business_to = 'NEEDS_REVIEW' AND event = 'unknown_effect'),
+       'unknown_effect', '{}', clock_now()
+  FROM moved
+"""
+TO_UNDO = """
+INSERT INTO compensation (workflow_id, n, step, first_step, ordered_by, reason, ordered_at, due_at, state)
+SELECT workflow_id, 1, 3, 5, 'engine', 'wrong_effect', clock_now(), clock_now() + interval '1 day', 'required'
+  FROM workflow
+"""
+
+
+@pytest.fixture
+def kessai(tmp_path: Path) -> Iterator[Cli]:
+    """A stack that is up, with one completed return, and stopped."""
+    cli = Cli(tmp_path / "home", {})
+    assert cli("up").code == 0
+    assert cli("run", written(tmp_path, case("normal"))).code == 0
+    assert cli(*STOP).code == 0
+    yield cli
+    assert cli("empty", "--yes").code == 0
+
+
+def unguarded(cli: Cli, *statements: str) -> None:
+    """As a disaster would leave it: not even the owner may write this."""
+    cluster = cluster_of(open_home(cli.home), PLAIN)
+    server = asyncio.run(find(cluster))
+    assert server is not None
+    with admin_of(cluster, server, "host") as admin:
+        admin.execute("SET session_replication_role = replica")
+        for one in statements:
+            admin.execute(one.encode())
+
+
+def test_an_effect_that_was_forgotten_is_looked_up_by_its_key_at_the_real_server(kessai: Cli):
+    unguarded(kessai, FORGOTTEN, HANDED_OVER)
+    lifted = fits(kessai(*RESUME, "--json").json(), "command.resume.json")
+    assert (lifted["lifted"], lifted["refused"]) == (True, [])
+    (state,) = lifted["reconciliation"]["states"]
+    assert (state["state"], state["cases"], state["effects"]["verified"]) == ("NEEDS_REVIEW", 1, 2)
+
+
+def test_what_is_to_be_undone_keeps_the_stop_and_names_the_command(kessai: Cli):
+    unguarded(kessai, TO_UNDO)
+    said = kessai(*RESUME)
+    assert said.code == 14
+    assert "still to be undone" in said.out
+    assert "kessai compensate " in said.out or "host.cli compensate " in said.out
+    assert [one["scope"] for one in kessai.status()["stops"] if one["engaged"]] == ["new_work", "updates", "parallel"]
+    with kessai.owner("host") as host:
+        assert host.execute("SELECT count(*) FROM reconciliation").fetchone() == (1,)
+
+
+def test_a_deleted_stop_row_is_a_stop_and_is_put_back(kessai: Cli):
+    with kessai.owner("host") as host:
+        host.execute("DELETE FROM stop")
+    assert all(one["engaged"] and one["at"] is None for one in kessai.status()["stops"])
+    assert kessai(*RESUME).code == 0
+    assert [one["scope"] for one in kessai.status()["stops"] if one["engaged"]] == ["parallel"]
