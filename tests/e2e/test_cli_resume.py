@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,4 +87,23 @@ def test_a_deleted_stop_row_is_a_stop_and_is_put_back(kessai: Cli):
         host.execute("DELETE FROM stop")
     assert all(one["engaged"] and one["at"] is None for one in kessai.status()["stops"])
     assert kessai(*RESUME).code == 0
+    assert [one["scope"] for one in kessai.status()["stops"] if one["engaged"]] == ["parallel"]
+
+
+def test_on_several_machines_the_owners_connection_lifts_and_the_engines_own_does_not(kessai: Cli, tmp_path: Path):
+    (issuer,) = json.loads((kessai.home / "keys" / "issuers.json").read_text("utf-8"))
+    settings = {
+        "KESSAI_HOME": str(tmp_path / "another"),
+        "KESSAI_DSN": kessai.dsn("host", "host_rt"),
+        "KESSAI_SERVER_URL": f"http://127.0.0.1:{kessai.part('tool_server')['port']}/mcp",
+        "KESSAI_ISSUER": issuer["issuer"],
+        "KESSAI_SIGNING_KEY_FILE": str(kessai.home / "keys" / "signing.jwk"),
+    }
+    for dsn, told in (("", "KESSAI_MIGRATE_DSN is not set"), (settings["KESSAI_DSN"], "permission denied")):
+        said = kessai(*RESUME, **settings, KESSAI_MIGRATE_DSN=dsn)
+        assert said.code == 15
+        assert told in said.err
+    assert "updates" in [one["scope"] for one in kessai.status()["stops"] if one["engaged"]]
+    said = kessai(*RESUME, **settings, KESSAI_MIGRATE_DSN=kessai.dsn("host", "host_owner"))
+    assert said.code == 0, said.err
     assert [one["scope"] for one in kessai.status()["stops"] if one["engaged"]] == ["parallel"]
