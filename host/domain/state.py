@@ -121,11 +121,20 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """A compensation that is not over: whose effect, from which step on its calls are, and how long it may take yet."""
+    """A compensation that is not over: whose effect, from which step on its calls are, and how long it may take yet.
+
+    `as_of` is the database's time for that; None until the commit that opens it.
+    """
 
     step: int
     first_step: int
     seconds_left: float
+    as_of: datetime | None
+
+    def at(self, now: datetime) -> Undoing:
+        """Let the time go on to a commit's."""
+        spent = 0.0 if self.as_of is None else (now - self.as_of).total_seconds()
+        return replace(self, seconds_left=self.seconds_left - spent, as_of=now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +152,29 @@ class Evidence:
         return tuple(_seen(call) for call in self.calls if call.undoes is None and _settled(call))
 
     def seen_undoing(self) -> tuple[Seen, ...]:
-        """Give what undid something: all that went well, and of the compensation that is not over what was refused."""
-        since = 0 if self.undoing is None else self.undoing.first_step
-        own = (call for call in self.calls if call.undoes is not None and _settled(call))
-        return tuple(_seen(call) for call in own if call.execution is Execution.VERIFIED or call.step >= since)
+        """Give what undid something. To a compensation that is not over only what was made counts from before.
+
+        What an earlier one looked at may have changed since, and what it was refused may be granted by now.
+        """
+        own = [call for call in self.calls if call.undoes is not None and _settled(call)]
+        went_well = (call for call in own if call.execution is Execution.VERIFIED)
+        if self.undoing is None:
+            return tuple(_seen(call) for call in went_well)
+        since, made = self.undoing.first_step, {effect.step for effect in self.effects if effect.verified}
+        return tuple(_seen(call) for call in own if call.step >= since or call.step in made)
 
     def made_ids(self) -> dict[str, str]:
         """Give the external ids of all that was made, verified or not, by tool."""
         return {e.name: e.external_id for e in self.effects if e.external_id is not None and e.outcome == "succeeded"}
 
+    def undone(self) -> set[int]:
+        """Give the steps whose effect something that is verified has undone."""
+        undoing = {call.step: call.undoes for call in self.calls if call.undoes is not None}
+        return {undoing[e.step] for e in self.effects if e.verified and e.step in undoing}
+
     def verified_ids(self) -> dict[str, str]:
         """Give the external ids of verified effects that stand, by tool."""
-        undoing = {call.step: call.undoes for call in self.calls if call.undoes is not None}
-        undone = {undoing[e.step] for e in self.effects if e.verified and e.step in undoing}
+        undone = self.undone()
         standing = (e for e in self.effects if e.verified and e.step not in undone)
         return {e.name: e.external_id for e in standing if e.external_id is not None}
 
@@ -222,6 +241,10 @@ class State:
         """Tell whether the engine's part is over."""
         return self.control.control in ENDS
 
+    def call_of(self, step: int) -> CallRecord:
+        """Give the call of a step."""
+        return next(call for call in self.evidence.calls if call.step == step)
+
     def calls_made(self) -> int:
         """Count tool calls against the workflow's limit: every attempt is one; what undoes has a limit of its own."""
         return sum(call.counted() for call in self.evidence.calls if call.undoes is None)
@@ -245,7 +268,10 @@ class State:
     def after(self, version: int, fence: int, active_ms: int, entered_active_ms: int, at: datetime) -> State:
         """Take over what a commit made of the row; `at` is the database's time."""
         control = replace(self.control, active_ms=active_ms, entered_active_ms=entered_active_ms)
-        return replace(self, control=control, trace=replace(self.trace, version=version, fence=fence, committed_at=at))
+        undoing = None if self.evidence.undoing is None else self.evidence.undoing.at(at)
+        evidence = replace(self.evidence, undoing=undoing)
+        trace = replace(self.trace, version=version, fence=fence, committed_at=at)
+        return replace(self, evidence=evidence, control=control, trace=trace)
 
     def with_effect(self, effect: Effect) -> State:
         """Put the effect in its place."""
@@ -308,8 +334,9 @@ def from_row(row: Mapping[str, Any]) -> State:
 
 
 def _undoing(row: Mapping[str, Any]) -> Undoing:
-    left = datetime.fromisoformat(row["due_at"]) - datetime.fromisoformat(row["read_at"])
-    return Undoing(row["step"], row["first_step"], left.total_seconds())
+    read_at = datetime.fromisoformat(row["read_at"])
+    left = datetime.fromisoformat(row["due_at"]) - read_at
+    return Undoing(row["step"], row["first_step"], left.total_seconds(), read_at)
 
 
 def _asked(row: Mapping[str, Any]) -> Asked:

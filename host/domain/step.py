@@ -174,7 +174,7 @@ class Step:
         first = len(self.state.evidence.calls) + 1
         opened = {"step": step, "first_step": first, "hours": hours, "ordered_by": by, "reason": reason}
         self._rows.add("compensations_opened", **opened)
-        undoing = Undoing(step, first, hours * 3600.0)
+        undoing = Undoing(step, first, hours * 3600.0, None)
         self.state = replace(self.state, evidence=replace(self.state.evidence, undoing=undoing))
 
     def close_compensation(self, outcome: str) -> None:

@@ -31,7 +31,8 @@ def plan(workflow: Workflow, state: State, undoing: Undoing) -> Undo:
 def compensate(parts: Parts, step: Step, undoing: Undoing) -> Wait | None:
     """Store the next call, or end it. Expects control `planning` or `tool_proposed`."""
     state = step.state
-    if undoing.seconds_left <= 0:
+    since_commit = (step.active_ms - state.control.active_ms) / 1000  # an answer may have been long in coming
+    if undoing.seconds_left <= since_commit:
         if state.control.control is Control.TOOL_PROPOSED:
             step.mark_call(Execution.FAILED, error=OVERDUE)
         return step.overdue()

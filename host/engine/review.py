@@ -64,11 +64,20 @@ class Looked:
 
 
 def doubtful(state: State) -> Effect | None:
-    """Give the effect that nobody knows the outcome of, or else one that was made and never read back."""
-    wrong = {call.step for call in state.evidence.calls if call.error == "wrong_effect"}
+    """Give the effect that nobody knows the outcome of, or else the newest that was made and never read back."""
     open_ones = [e for e in state.evidence.effects if e.outcome is None]
-    unread = [e for e in state.evidence.effects if e.outcome == "succeeded" and not e.verified and e.step not in wrong]
-    return next(iter([*open_ones, *unread]), None)
+    return next(iter([*open_ones, *_unread(state)]), None)
+
+
+def _wrong(state: State) -> set[int]:
+    return {call.step for call in state.evidence.calls if call.error == "wrong_effect"}
+
+
+def _unread(state: State) -> list[Effect]:
+    """Give what was made and never read back, the newest first: what was undone since reads as it is no more."""
+    done = _wrong(state) | state.evidence.undone()
+    effects = reversed(state.evidence.effects)
+    return [e for e in effects if e.outcome == "succeeded" and not e.verified and e.step not in done]
 
 
 async def look_up(parts: Parts, workflow_id: UUID, by: By) -> Looked | None:
@@ -88,6 +97,9 @@ async def adopt(parts: Parts, workflow_id: UUID, by: By, wake: Wake) -> Looked:
     if effect is None:
         own = _workflow(parts, state).workflow.effects
         made = [e for e in state.evidence.effects if e.verified and e.name in own]
+        wrong = _wrong(state)
+        if any(e.step in wrong and e.name in own for e in state.evidence.effects):
+            raise NotPossibleError("what the case has made is not what was asked for; no case goes on from that")
         if not made:
             raise NotPossibleError("the case has made nothing that could be adopted; see `kessai handover`")
         effect = made[-1]
@@ -113,7 +125,8 @@ async def _looked(parts: Parts, state: State, effect: Effect, by: By, wake: Wake
     if tool is None or read is None:
         return Looked(effect, Known.UNKNOWN)
     step = _begin(parts, state, call)
-    step.close_attempt("cut_off", CUT_OFF)  # of a look that died
+    _end_looks(step)
+    step.take_up(step.state.call_of(effect.step))
     step.open_attempt("reconciliation", read.name, new_jti())
     step.note("looked_up", by.name, {"os_user": by.os_user})
     async with parts.pool.connection() as connection:
@@ -139,6 +152,14 @@ def _begin(parts: Parts, state: State, call: CallRecord) -> Step:
     step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=state.control.active_ms)
     step.take_up(call)
     return step
+
+
+def _end_looks(step: Step) -> None:
+    """Of a look that died no answer comes any more."""
+    for call in step.state.evidence.calls:
+        if call.under_way() is not None:
+            step.take_up(call)
+            step.close_attempt("cut_off", CUT_OFF)
 
 
 def _workflow(parts: Parts, state: State) -> Kind:
@@ -214,7 +235,9 @@ async def order_compensation(desk: Desk, workflow_id: UUID, by: By, reason: str,
     wrong = _to_undo(step)
     made, done = state.evidence.made_ids(), state.evidence.seen_undoing()
     if isinstance(step.workflow.undo(state.task.case, wrong.tool, made, done), Undone):
-        raise NotPossibleError("all that the case has made is undone; kessai review ID close ends it")
+        raise NotPossibleError(
+            "code has undone what it can; what still stands is a person's to undo, and kessai review ID close ends it"
+        )
     edge = Edge(state.control.control, Control.PLANNING)
     step.business("compensation_ordered", edge, "compensation_ordered", Actor.OPERATOR)
     step.open_compensation(wrong.step, registry[wrong.tool].compensate_within_hours, by.name, reason)
@@ -227,9 +250,10 @@ async def order_compensation(desk: Desk, workflow_id: UUID, by: By, reason: str,
 def _to_undo(step: Step) -> CallRecord:
     """Find whose effect is to be undone: what was begun before, what is wrong, or the first that was made."""
     state, calls = step.state, step.state.evidence.calls
-    if any(effect.outcome is None for effect in state.evidence.effects):
+    own = step.workflow.effects
+    if any(e.outcome is None for e in state.evidence.effects) or any(e.name not in own for e in _unread(state)):
         raise NotPossibleError("nobody knows yet what the case has made; look first: kessai review ID adopt --as NAME")
-    made = [e for e in state.evidence.effects if e.outcome == "succeeded" and e.name in step.workflow.effects]
+    made = [e for e in state.evidence.effects if e.outcome == "succeeded" and e.name in own]
     standing = {e.step for e in made if e.name in state.evidence.verified_ids() or not e.verified}
     begun = [call.undoes for call in reversed(calls) if call.undoes is not None]
     wrong = [call.step for call in calls if call.error == "wrong_effect"]
@@ -278,7 +302,9 @@ async def _reviewed(desk: Desk, workflow_id: UUID) -> State:
 
 def _step(desk: Desk, state: State) -> Step:
     kind = desk.kinds[state.task.kind, state.task.release]
-    return Step(state, kind.workflow, kind.moves, claim=False, active_ms=state.control.active_ms)
+    step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=state.control.active_ms)
+    _end_looks(step)
+    return step
 
 
 def not_handed_over(state: State) -> str:

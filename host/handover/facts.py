@@ -29,6 +29,9 @@ def facts_of(
     """Gather them; what the case made is what stands outside, and an effect of what undoes counts while in doubt."""
     control, stops = Control(w["control_state"]), set(engaged)
     standing = {one["standing"] for one in outside if one["standing"] == "in_doubt" or one["name"] in workflow.effects}
+    # what was to undo something and was never looked at is looked up first, like what is in doubt
+    unread = any(one["standing"] == "unverified" and one["name"] not in workflow.effects for one in outside)
+    goes_on = "wrong" not in standing and not _ADOPTABLE.isdisjoint(standing)
     undone = compensation["state"] == "done"  # what is left after that, a message, is neither done nor undone again
     waiting = [one for one in compensation["orders"] if one["state"] == "required"]
     return Facts(
@@ -43,6 +46,6 @@ def facts_of(
         held=w["wake_reason"] in _HELD,
         made=any(effect["outcome"] not in {"absent", "rejected"} for effect in effects),
         in_doubt="in_doubt" in standing,
-        adoptable="in_doubt" in standing or (not undone and not _ADOPTABLE.isdisjoint(standing)),
-        undoable=not undone and not _STANDING.isdisjoint(standing),
+        adoptable=unread or "in_doubt" in standing or (not undone and goes_on),
+        undoable=not undone and not unread and not _STANDING.isdisjoint(standing),
     )

@@ -77,6 +77,32 @@ async def wrong(parts: Parts, tools: FakeTools) -> UUID:
     return workflow_id
 
 
+async def uncorrected(parts: Parts, tools: FakeTools) -> UUID:
+    tools.script["send_return_notice"] = [tools.but(order_id="A-9")]
+    workflow_id = await take(parts)
+    await drive(parts, workflow_id)
+    advance_clock(parts, 24 * 3600)
+    await drive(parts, workflow_id)
+    return workflow_id
+
+
+async def corrected(parts: Parts, tools: FakeTools) -> UUID:
+    tools.script["send_return_notice"] = [tools.but(order_id="A-9")]
+    workflow_id = await take(parts)
+    await drive(parts, workflow_id)
+    await release(desk(parts), workflow_id, ITO)
+    await settle(parts, workflow_id)
+    return workflow_id
+
+
+async def cancelled_unseen(parts: Parts, tools: FakeTools) -> UUID:
+    workflow_id = await notice_refused(parts, tools)
+    tools.script["get_return"] = [rejected("unavailable")] * 9
+    await order_compensation(desk(parts), workflow_id, ITO, "wrong", TOOLS)
+    await settle(parts, workflow_id)
+    return workflow_id
+
+
 async def approve(parts: Parts, workflow_id: UUID) -> None:
     await waiting(desk(parts), workflow_id)
     await decide(parts, workflow_id)
@@ -91,6 +117,9 @@ SITUATIONS: dict[str, tuple[Situation, tuple[str, ...]]] = {
     "it waits for an approval under a stop": (waiting_under_a_stop, ("approve", "deny", "withdraw", "resume")),
     "nobody approved it": (expired, ("reapply",)),
     "a wrong return": (wrong, ("compensate", "resume")),
+    "a wrong notice that was not corrected in time": (uncorrected, ("review compensate", "review close")),
+    "a wrong notice that was corrected": (corrected, ("review close",)),
+    "a cancellation that nobody has seen": (cancelled_unseen, ("review adopt", "review close")),
 }
 ACTS: dict[str, Callable[[Parts, UUID], Awaitable[object]]] = {
     "review adopt": lambda parts, one: adopt(parts, one, ITO, no_wake),

@@ -37,6 +37,10 @@ WRITES = (
     "DELETE FROM expected_effect", "TRUNCATE checkpoint", "CREATE TABLE mine (x int)", "CREATE TEMP TABLE mine (x int)",
     "DROP TRIGGER append_only ON audit", "ALTER TABLE effect DISABLE TRIGGER ALL",
     "SET session_replication_role = replica", "INSERT INTO external_task (jti) VALUES ('x')",
+    "UPDATE compensation SET state = 'done', ended_at = now()", "DELETE FROM compensation",
+    "UPDATE compensation SET released_by = 'sato', released_at = now()", "INSERT INTO compensation (n) VALUES (1)",
+    "UPDATE workflow SET review_closed_at = now()", "UPDATE workflow SET review_since = NULL",
+    "DELETE FROM stop_log", "SELECT lift_stop('sato', 'why', 1, '{}')", "SELECT check_undone()",
     "SELECT stop_lock_key()", "SELECT refuse_change()",
     "CREATE OR REPLACE FUNCTION clock_now() RETURNS timestamptz LANGUAGE sql AS 'SELECT now()'",
 )  # fmt: skip

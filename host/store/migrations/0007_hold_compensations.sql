@@ -27,6 +27,18 @@ CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, n, step, first_step, ordered_
 CREATE TRIGGER ended_for_good BEFORE UPDATE ON compensation
     FOR EACH ROW WHEN (OLD.state <> 'required') EXECUTE FUNCTION refuse_change();
 
+-- Nothing is called undone unless something that was made to undo it was seen to be there.
+CREATE FUNCTION check_undone() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM call c JOIN effect e USING (workflow_id, step)
+                    WHERE c.workflow_id = NEW.workflow_id AND c.undoes = NEW.step AND e.verified_at IS NOT NULL) THEN
+        RAISE EXCEPTION 'nothing has undone step % of workflow %', NEW.step, NEW.workflow_id USING ERRCODE = 'KS012';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER undone BEFORE UPDATE OF state ON compensation
+    FOR EACH ROW WHEN (NEW.state = 'done') EXECUTE FUNCTION check_undone();
+
 -- Let one be undone under a stop; gives whether there was one that waits.
 CREATE FUNCTION release_compensation(p_id uuid, p_by text, p_os_user text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -43,6 +55,6 @@ BEGIN
 END $$;
 
 REVOKE ALL ON compensation FROM PUBLIC;
-REVOKE ALL ON FUNCTION release_compensation(uuid, text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION release_compensation(uuid, text, text), check_undone() FROM PUBLIC;
 GRANT SELECT ON compensation TO host_rt, host_auditor;
 GRANT EXECUTE ON FUNCTION release_compensation(uuid, text, text) TO host_rt;
