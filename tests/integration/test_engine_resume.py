@@ -14,6 +14,7 @@ from host.engine.review import By, close
 from host.engine.stops import find_out
 from host.engine.sweep import run_once
 from host.engine.worker import run_once as driven
+from host.store import stops
 from host.store.errors import NotLiftedError, OneAtATimeError, StoppedError
 from tests.support.approvals import desk
 from tests.support.engine import advance_clock, asynchronous, engine, no_wake, owners, rows, settle, take
@@ -100,6 +101,26 @@ async def test_a_case_at_work_is_driven_until_its_effect_is_recorded_and_then_wa
     assert counted.states == {"RETURN_CREATED": {"cases": 1, "effects": {"verified": 1}}}
     assert tools.sent("create_return") == 1
     assert tools.notices == {}
+
+
+@asynchronous
+async def test_what_is_under_way_and_what_is_open_is_named_with_its_ids():
+    tools = FakeTools()
+    async with engine(tools) as parts:
+        workflow_id = await take(parts)
+
+        async def meanwhile(request: Any) -> Any:
+            await stop(parts)
+            async with parts.pool.connection() as connection:
+                under_way, met = await stops.under_way(connection), await stops.open_cases(connection)
+            assert [(one.workflow_id, one.name) for one in under_way] == [(workflow_id, "create_return")]
+            assert [(one.state, one.cases, one.workflow_ids) for one in met] == [("ELIGIBLE", 1, [workflow_id])]
+            return tools.honest(request)
+
+        tools.script["create_return"] = [meanwhile]
+        assert (await drive(parts, workflow_id)).task.state == "RETURN_CREATED"
+        async with parts.pool.connection() as connection:
+            assert await stops.under_way(connection) == []
 
 
 @asynchronous
