@@ -64,7 +64,7 @@ def code(standing: Standing, settings: Settings, workflow_id: UUID) -> Exit:
     go_on = command(settings, "run", str(workflow_id))
     if standing.wake_reason in STOPS:
         lift = command(settings, "resume", "--help")
-        say(f"halted by a stop: it goes on once an operator has lifted that and released the case; see {lift}")
+        say(f"halted by a stop: an operator lifts that and releases the case ({lift}); then a worker, or: {go_on}")
         say(f"to hand it over meanwhile: {command(settings, 'handover', str(workflow_id))}")
         return Exit.STOPPED
     say(f"it stands in {standing.state} and nobody works on it. Go on with: {go_on}")
