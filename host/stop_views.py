@@ -106,6 +106,15 @@ class ReconciliationView(Contract):
     to_undo: tuple[ToUndo, ...]
 
 
+class StoppedAgain(Contract):
+    """A stop since the look-up began: by somebody, or by what it found in a case."""
+
+    actor: str
+    reason: str
+    cause: str
+    workflow_id: UUID | None
+
+
 class HeldCases(Contract):
     """How many cases of one state wait until an operator releases them."""
 
@@ -120,6 +129,7 @@ class ResumeView(Contract):
     reason: str
     lifted: bool
     refused: tuple[str, ...]
+    again: tuple[StoppedAgain, ...]
     reconciliation: ReconciliationView | None
     released: tuple[UUID, ...]
     held: tuple[HeldCases, ...]

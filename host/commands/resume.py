@@ -33,6 +33,7 @@ from host.stop_views import (
     ReconciledState,
     ReconciliationView,
     ResumeView,
+    StoppedAgain,
     ToUndo,
     Unsettled,
 )
@@ -62,6 +63,7 @@ class _Done:
     reconciled: stops.Reconciled | None = None
     lifted: bool = False
     refused: list[str] = field(default_factory=list)
+    again: list[stops.Again] = field(default_factory=list)
     released: list[UUID] = field(default_factory=list)
 
 
@@ -134,10 +136,15 @@ def _again(settings: Settings, *options: str) -> str:
 
 
 async def _lift(settings: Settings, links: Links, pool: Pool, by: stops.By, done: _Done) -> None:
-    """Find out, record, and lift where nothing stands against it."""
+    """Find out, record, and lift where nothing stands against it, such as what was found by it."""
+    async with pool.connection() as connection:
+        before = await stops.newest_act(connection)
     await _find_out(settings, links, pool, by)
     async with pool.connection() as connection:
-        reconciled = done.reconciled = await stops.reconcile(connection, by)
+        reconciled = done.reconciled = await stops.reconcile(connection, by, before)
+        done.again += await stops.stopped_since(connection, before)
+    if done.again:
+        done.refused.append("it was stopped again since the look-up began")
     if reconciled.unsettled:
         done.refused.append(f"nobody knows the outcome of {len(reconciled.unsettled)} effects")
     if reconciled.to_undo:
@@ -218,6 +225,10 @@ async def _view(pool: Pool, by: stops.By, done: _Done) -> ResumeView:
         reason=by.reason,
         lifted=done.lifted,
         refused=tuple(done.refused),
+        again=tuple(
+            StoppedAgain(actor=one.actor, reason=one.reason, cause=one.cause, workflow_id=one.workflow_id)
+            for one in done.again
+        ),
         reconciliation=None if done.reconciled is None else _reconciliation(done.reconciled),
         released=tuple(done.released),
         held=tuple(HeldCases(state=one.state, cases=one.cases) for one in held),

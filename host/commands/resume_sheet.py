@@ -8,7 +8,7 @@ from rich.text import Text
 from host.commands.output import add, command, console, plain, table
 from host.commands.stop import IDS_SHOWN
 from host.settings import Settings
-from host.stop_views import EffectCounts, ReconciliationView, ResumeView
+from host.stop_views import EffectCounts, ReconciliationView, ResumeView, StoppedAgain
 
 _COUNTS = {
     "verified": "verified",
@@ -25,6 +25,8 @@ def show(settings: Settings, view: ResumeView) -> None:
     to = console()
     if view.reconciliation is not None:
         _reconciliation(to, settings, view.reconciliation)
+    for stop in view.again:
+        _stopped_again(to, settings, stop)
     for why in view.refused:
         to.print(Text(f"NOT lifted: {plain(why)}" if not view.lifted else plain(why), style="red"), soft_wrap=True)
     if view.refused:
@@ -56,6 +58,15 @@ def _reconciliation(to: Console, settings: Settings, found: ReconciliationView) 
         released = command(settings, "compensate", str(undo.workflow_id), "--as", "NAME")
         by = f"released by {undo.released_by}, under way" if undo.released_by is not None else f"release it: {released}"
         _line(to, "to undo", f"{undo.workflow_id} until {undo.due_at.astimezone():%Y-%m-%d %H:%M}; {by}")
+
+
+def _stopped_again(to: Console, settings: Settings, one: StoppedAgain) -> None:
+    said = f"{one.cause}, by {one.actor}: {one.reason}"
+    if one.workflow_id is not None:
+        case = str(one.workflow_id)
+        undone = command(settings, "review", case, "compensate", "--as", "NAME", "--reason", "TEXT")
+        said = f"{case}, {said}; read {command(settings, 'handover', case)}; have it undone: {undone}"
+    _line(to, "stopped", said)
 
 
 def _counts(effects: EffectCounts) -> dict[str, int]:

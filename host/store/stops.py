@@ -70,6 +70,17 @@ class InDoubt:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """A stop of the history; where something was found, `workflow_id` is its case."""
+
+    stop_id: int
+    actor: str
+    reason: str
+    cause: str
+    workflow_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reconciled:
     """What was counted, as the record keeps it."""
 
@@ -147,10 +158,23 @@ async def in_doubt(connection: AsyncConnection[Any]) -> list[InDoubt]:
     return await cursor.fetchall()
 
 
-async def reconcile(connection: AsyncConnection[Any], by: By) -> Reconciled:
-    """Count everything and keep it."""
+async def newest_act(connection: AsyncConnection[Any]) -> int:
+    """Give the newest act of the history; what is reconciled from here on is after it."""
+    cursor = await connection.execute(_SQL["newest_act"])
+    return int((await cursor.fetchall())[0][0])
+
+
+async def stopped_since(connection: AsyncConnection[Any], act: int) -> list[Again]:
+    """List the stops since an act of the history, the oldest first."""
+    cursor = connection.cursor(row_factory=class_row(Again))
+    await cursor.execute(_SQL["stopped_since"], {"after": act})
+    return await cursor.fetchall()
+
+
+async def reconcile(connection: AsyncConnection[Any], by: By, after: int) -> Reconciled:
+    """Count everything and keep it; `after` is the newest act from before anything was looked up."""
     cursor = connection.cursor(row_factory=class_row(Reconciled))
-    await cursor.execute(_SQL["reconcile"], by.parameters())
+    await cursor.execute(_SQL["reconcile"], {**by.parameters(), "after": after})
     return await cursor.fetchone()  # type: ignore[return-value]  # a function gives its row, or raises
 
 

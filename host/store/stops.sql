@@ -29,8 +29,14 @@ SELECT w.workflow_id, w.control_state NOT IN ('completed', 'needs_human', 'stopp
     OR EXISTS (SELECT FROM effect_known k WHERE k.workflow_id = w.workflow_id AND k.known = 'unknown')
  ORDER BY open DESC, w.created_at, w.workflow_id
 
+-- name: newest_act
+SELECT coalesce(max(stop_id), 0) FROM stop_log
+
+-- name: stopped_since
+SELECT stop_id, actor, reason, cause, workflow_id FROM stop_log WHERE act = 'stop' AND stop_id > %(after)s ORDER BY stop_id
+
 -- name: reconcile
-SELECT reconciliation_id, states, unsettled, accepted, to_undo, at FROM record_reconciliation(%(actor)s, %(details)s)
+SELECT reconciliation_id, states, unsettled, accepted, to_undo, at FROM record_reconciliation(%(actor)s, %(after)s, %(details)s)
 
 -- name: lift
 SELECT lift_stop(%(actor)s, %(reason)s, %(reconciliation)s, %(details)s)

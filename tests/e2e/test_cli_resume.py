@@ -23,6 +23,7 @@ FORGOTTEN = """
 UPDATE effect SET outcome = NULL, external_id = NULL, closed_at = NULL, verified_at = NULL
  WHERE name = 'send_return_notice'
 """
+OTHERWISE = """UPDATE call SET arguments = arguments || '{"return_id": "R-999"}' WHERE tool = 'send_return_notice'"""
 HANDED_OVER = """
 WITH moved AS (
     UPDATE workflow w SET state = 'NEEDS_REVIEW', control_state = 'needs_human', reason = 'unknown_effect',
@@ -69,6 +70,19 @@ def test_an_effect_that_was_forgotten_is_looked_up_by_its_key_at_the_real_server
     assert (lifted["lifted"], lifted["refused"]) == (True, [])
     (state,) = lifted["reconciliation"]["states"]
     assert (state["state"], state["cases"], state["effects"]["verified"]) == ("NEEDS_REVIEW", 1, 2)
+
+
+def test_what_the_look_itself_finds_wrong_keeps_the_stop_and_the_case_and_its_command_are_named(kessai: Cli):
+    unguarded(kessai, FORGOTTEN, OTHERWISE, HANDED_OVER)
+    said = kessai(*RESUME)
+    assert said.code == 14
+    assert "stopped again" in said.out
+    with kessai.owner("host") as host:
+        ((case_id, cause),) = host.execute("SELECT workflow_id, cause FROM stop_log WHERE workflow_id IS NOT NULL")
+    assert f"{case_id}, {cause}, by engine" in said.out
+    assert f"review {case_id} compensate" in said.out
+    assert "updates" in [one["scope"] for one in kessai.status()["stops"] if one["engaged"]]
+    assert kessai(*RESUME).code == 0  # whoever has read that may go on
 
 
 def test_what_is_to_be_undone_keeps_the_stop_and_names_the_command(kessai: Cli):

@@ -19,7 +19,7 @@ from host.store.errors import NotLiftedError, OneAtATimeError, StoppedError
 from tests.support.approvals import desk
 from tests.support.engine import advance_clock, asynchronous, engine, no_wake, owners, rows, settle, take
 from tests.support.fake_tools import FakeTools, unknown
-from tests.support.stops import OPERATOR, engaged, full, held, lift, reconciled, release, stop
+from tests.support.stops import OPERATOR, engaged, full, held, lift, newest_act, reconciled, release, stop
 
 SATO = By("sato", "tester")
 
@@ -308,3 +308,32 @@ async def test_two_who_lift_at_once_lift_it_together_or_one_of_them_is_told():
         done = await asyncio.gather(lift(parts, number), lift(parts, number), return_exceptions=True)
         assert sorted(type(one).__name__ for one in done) == ["NotLiftedError", "int"]
         assert await rows(parts, "SELECT count(*) FROM stop_log WHERE act = 'resume'") == [(1,)]
+
+
+@asynchronous
+async def test_what_the_look_up_itself_finds_wrong_keeps_the_stop_until_it_is_looked_at_again():
+    tools = FakeTools()
+    async with engine(tools) as parts:
+
+        def tampered(request: Any) -> Any:
+            answer = tools.honest(request)
+            for made in tools.returns.values():
+                made["lines"] = [{"line_id": "1", "quantity": 2}]
+            return unknown()(request) if answer else answer
+
+        tools.script |= {"create_return": [tampered], "find_return": [unknown()] * 20}
+        workflow_id = await take(parts)
+        assert (await settle(parts, workflow_id)).task.state == "NEEDS_REVIEW"
+        tools.script.clear()
+        await stop(parts)
+        before = await newest_act(parts)
+        await find_out(parts, SATO)
+        counted = await reconciled(parts, before)
+        assert counted.unsettled == []
+        with pytest.raises(NotLiftedError, match="stopped again"):
+            await lift(parts, counted.reconciliation_id)
+        assert await engaged(parts) == {"new_work", "updates", "parallel"}
+        async with parts.pool.connection() as connection:
+            (found,) = await stops.stopped_since(connection, before)
+        assert (found.workflow_id, found.actor) == (workflow_id, "engine")
+        await lift(parts)  # somebody has read it, and looked again

@@ -21,9 +21,16 @@ async def stop(parts: Parts, *, reads: bool = False, by: By = OPERATOR) -> None:
         await stops.engage(connection, scopes, by.actor, by.reason, "operator", by.details)
 
 
-async def reconciled(parts: Parts) -> Reconciled:
+async def newest_act(parts: Parts) -> int:
     async with parts.pool.connection() as connection:
-        return await stops.reconcile(connection, OPERATOR)
+        return await stops.newest_act(connection)
+
+
+async def reconciled(parts: Parts, after: int | None = None) -> Reconciled:
+    """As somebody does who looks nothing up, unless the test says from when on something was."""
+    act = await newest_act(parts) if after is None else after
+    async with parts.pool.connection() as connection:
+        return await stops.reconcile(connection, OPERATOR, act)
 
 
 async def owner(parts: Parts) -> AsyncConnection[tuple[object, ...]]:

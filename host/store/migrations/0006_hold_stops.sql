@@ -16,7 +16,7 @@ CREATE TABLE reconciliation (
     reconciliation_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     actor             label NOT NULL,
     details           jsonb NOT NULL,
-    after_stop        bigint NOT NULL,  -- the newest act of stop_log when it was counted
+    after_stop        bigint NOT NULL,  -- the newest act of stop_log before anything was looked up
     states            jsonb NOT NULL,
     unsettled         jsonb NOT NULL,  -- the effects that nobody knows the outcome of
     accepted          jsonb NOT NULL,  -- those that a named person has closed the review of
@@ -64,13 +64,14 @@ SELECT e.workflow_id, e.step, e.attempt, e.name, e.idempotency_key, w.state,
             ELSE 'unknown' END AS known
   FROM effect e JOIN workflow w USING (workflow_id);
 
--- Count everything. Written whatever comes of it, so that who was refused can show what was known.
-CREATE FUNCTION record_reconciliation(p_actor text, p_details jsonb) RETURNS reconciliation
+-- Count everything. Written whatever comes of it, so that who was refused can show what was known. What is looked up for
+-- it may itself stop everything, so that it counts as after what was the newest act before the look-up began.
+CREATE FUNCTION record_reconciliation(p_actor text, p_after bigint, p_details jsonb) RETURNS reconciliation
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE v reconciliation%ROWTYPE;
 BEGIN
     INSERT INTO reconciliation (actor, details, after_stop, states, unsettled, accepted, to_undo, at)
-    SELECT p_actor, p_details, (SELECT coalesce(max(stop_id), 0) FROM stop_log),
+    SELECT p_actor, p_details, least(p_after, (SELECT coalesce(max(stop_id), 0) FROM stop_log)),
            (SELECT coalesce(jsonb_object_agg(c.state, jsonb_build_object('cases', c.cases, 'effects', coalesce(e.effects, '{}'))), '{}')
               FROM (SELECT state, count(*) AS cases FROM workflow GROUP BY state) c
               LEFT JOIN (SELECT k.state, jsonb_object_agg(k.known, k.n) AS effects
@@ -94,7 +95,7 @@ END $$;
 CREATE FUNCTION anything_stopped() RETURNS boolean LANGUAGE sql STABLE AS
 $$ SELECT stopped('new_work') OR stopped('updates') OR stopped('reads') $$;
 
--- Go on: the owner's alone, over a record of what was reconciled that is newer than the newest stop. What has not begun
+-- Go on: the owner's alone, over a record of what was reconciled since the newest stop. What has not begun
 -- or waits its turn is held, to be released by parts; one case is driven at a time. Gives how many are held by it.
 CREATE FUNCTION lift_stop(p_actor text, p_reason text, p_reconciliation bigint, p_details jsonb) RETURNS integer
 LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
@@ -107,7 +108,7 @@ BEGIN
         RAISE EXCEPTION 'nothing is stopped' USING ERRCODE = 'KS024';
     END IF;
     IF NOT EXISTS (SELECT FROM reconciliation r WHERE r.reconciliation_id = p_reconciliation
-                      AND r.after_stop = (SELECT coalesce(max(stop_id), 0) FROM stop_log)) THEN
+                      AND NOT EXISTS (SELECT FROM stop_log s WHERE s.act = 'stop' AND s.stop_id > r.after_stop)) THEN
         RAISE EXCEPTION 'it was stopped again since everything was reconciled' USING ERRCODE = 'KS025';
     END IF;
     IF EXISTS (SELECT FROM effect_known WHERE known = 'unknown') THEN
@@ -176,9 +177,9 @@ BEGIN
 END $$;
 
 REVOKE ALL ON stop_log, reconciliation, effect_known FROM PUBLIC;
-REVOKE ALL ON FUNCTION engage_stop(text[], text, text, text, uuid, jsonb), record_reconciliation(text, jsonb),
+REVOKE ALL ON FUNCTION engage_stop(text[], text, text, text, uuid, jsonb), record_reconciliation(text, bigint, jsonb),
     log_stop_act(text, text, text[], text, text, text, uuid, jsonb), anything_stopped(),
     lift_stop(text, text, bigint, jsonb), release_held(text, integer, text, text, jsonb),
     end_one_at_a_time(text, text, jsonb) FROM PUBLIC;
 GRANT SELECT ON stop_log, reconciliation, effect_known TO host_rt, host_auditor;
-GRANT EXECUTE ON FUNCTION engage_stop(text[], text, text, text, uuid, jsonb), record_reconciliation(text, jsonb) TO host_rt;
+GRANT EXECUTE ON FUNCTION engage_stop(text[], text, text, text, uuid, jsonb), record_reconciliation(text, bigint, jsonb) TO host_rt;
