@@ -112,7 +112,7 @@ def _twice(books: Books) -> Iterator[str]:
     counted = {
         "returns of one order": Counter(row["order_id"] for row in books.returns),
         "returns under one key": Counter(row["idempotency_key"] for row in books.returns),
-        "notices of one return": Counter(row["return_id"] for row in books.notices),
+        "notices of one kind of one return": Counter(f"{row['kind']} of {row['return_id']}" for row in books.notices),
         "mails of one notice": Counter(books.mails),
         "calls of one token in the log": Counter(
             row["jti"] for row in books.log if row["outcome"] not in {"begun", "token_used"}

@@ -177,7 +177,7 @@ class Stage:
         tell = "SELECT message_id FROM notices.audited WHERE idempotency_key = %s"
         told = self.stand.rows(Side.TOOLS, "tools_auditor", tell, key_of(workflow, NOTICE))
         files = [file.read_bytes() for file in (self.stand.parts.home.mail / "new").iterdir()]
-        return returns, sum(str(message_id).encode() in file for (message_id,) in told for file in files)
+        return returns, sum(f"Message-ID: {number}\r\n".encode() in file for (number,) in told for file in files)
 
     def shown(self, workflow: UUID) -> dict[str, Any]:
         """What `kessai show` tells of a case, held against what stands at the provider."""
