@@ -95,8 +95,10 @@ END $$;
 CREATE FUNCTION anything_stopped() RETURNS boolean LANGUAGE sql STABLE AS
 $$ SELECT stopped('new_work') OR stopped('updates') OR stopped('reads') $$;
 
--- Go on: the owner's alone, over a record of what was reconciled since the newest stop. What has not begun
--- or waits its turn is held, to be released by parts; one case is driven at a time. Gives how many are held by it.
+-- Go on: the owner's alone, over a record of what was reconciled since the newest stop. Every case that
+-- has not ended is held, to be released by parts: what is queued, halted or to be tried again, and what a driver has in
+-- hand, who writes nothing any more. Who waits for a person's yes goes on waiting. One case is driven at a time. Gives
+-- how many are held by it.
 CREATE FUNCTION lift_stop(p_actor text, p_reason text, p_reconciliation bigint, p_details jsonb) RETURNS integer
 LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 DECLARE
@@ -117,14 +119,19 @@ BEGIN
     IF EXISTS (SELECT FROM compensation WHERE state = 'required') THEN
         RAISE EXCEPTION 'something is still to be undone' USING ERRCODE = 'KS026';
     END IF;
+    -- what a call is under way for can be held only once its answer is recorded; no call begins before this commit
+    IF EXISTS (SELECT FROM workflow WHERE control_state IN ('tool_running', 'observing')) THEN
+        RAISE EXCEPTION 'a call is still under way' USING ERRCODE = 'KS026';
+    END IF;
     SELECT array_agg(s) INTO v_lifted FROM unnest(ARRAY['new_work', 'updates', 'reads']) s WHERE stopped(s);
     INSERT INTO stop (scope, engaged, actor, reason, at)
     SELECT s, s = 'parallel', p_actor, p_reason, clock_now() FROM unnest(v_lifted || ARRAY['parallel']) s
     ON CONFLICT (scope) DO UPDATE
         SET engaged = excluded.engaged, actor = excluded.actor, reason = excluded.reason, at = excluded.at;
-    UPDATE workflow SET wake_reason = 'stopped'
-     WHERE wake_at IS NOT NULL AND wake_reason NOT IN ('approval', 'compensation', 'stopped', 'stopped_reads')
-       AND lease_owner IS NULL AND control_state NOT IN ('tool_running', 'observing');  -- what is under way is finished
+    UPDATE workflow SET wake_at = coalesce(wake_at, clock_now()), wake_reason = 'stopped', lease_owner = NULL,
+           lease_until = NULL, active_since = NULL, version = version + 1, fence = fence + 1
+     WHERE control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')
+       AND (wake_reason IS NULL OR wake_reason NOT IN ('approval', 'compensation', 'stopped', 'stopped_reads'));
     GET DIAGNOSTICS v_held = ROW_COUNT;
     PERFORM log_stop_act('resume', 'lifted', v_lifted, p_actor, p_reason, 'operator', NULL,
                          p_details || jsonb_build_object('reconciliation', p_reconciliation, 'held', v_held));
