@@ -98,8 +98,8 @@ _SAID: dict[str, str] = {
 
 
 async def _tell(settings: Settings, done: Reviewed, *, as_json: bool) -> Exit:
-    adopted = done.act == "adopt" and done.state in {"RETURN_CREATED", "COMPLETED"}
-    code = Exit.DONE if done.act != "adopt" or done.known == "verified" else Exit.NEEDS_REVIEW
+    adopted = done.act == "adopt" and done.state != "NEEDS_REVIEW"
+    code = Exit.DONE if done.act != "adopt" or adopted else Exit.NEEDS_REVIEW
     if as_json:
         write_json(dump(done))
         return code

@@ -108,13 +108,17 @@ class Step:
     def overdue(self) -> None:
         """It was not undone in time."""
         self.close_compensation("overdue")
-        self._hand_over("overdue", "overdue", ())
+        self._hand_over("overdue", "overdue", (), Actor.TIMER)
 
-    def _hand_over(self, event: str, reason: str, evidence: Iterable[str]) -> None:
+    def begin_anew(self) -> None:
+        """A person has the case go on: what workers died on before is nobody's any more."""
+        self.state = replace(self.state, control=replace(self.state.control, recoveries=0))
+
+    def _hand_over(self, event: str, reason: str, evidence: Iterable[str], actor: Actor = Actor.ENGINE) -> None:
         end = review_end(reason)
         if end is Control.FAILED and self.state.control.control is Control.TOOL_PROPOSED:
             self.go(REFUSED, reason)  # no edge leads from a call that waits to a failure
-        self.end(event, reason, end, evidence)
+        self.end(event, reason, end, evidence, actor)
 
     def _move(self, edge: Edge, target: str, event: str, actor: Actor, reason: str, evidence: Iterable[str]) -> None:
         here = self.state
@@ -228,8 +232,10 @@ class Step:
         """Send the call in hand: running, an attempt, and for a write the intent under its key and its approval."""
         self.mark_call(Execution.RUNNING, stamps=("authorized", "started"))
         self.open_attempt("call", tool.name, jti)
-        if self.state.evidence.undoing is None:  # that has a time of its own
+        if self.state.evidence.undoing is None:
             self._active_limit_ms = int(self.workflow.limits.active_seconds * 1000)
+        else:
+            self._rows.add("deadlines")  # what is undone has a time of its own
         if tool.writes:
             self._open_effect(tool, decision_n, approved_version)
         self.go(DISPATCHED)

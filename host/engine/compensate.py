@@ -19,6 +19,7 @@ from host.domain.workflow import Version, Workflow, unmet
 from host.engine.parts import Parts
 from shared_contracts.errors import Category
 
+AWAY_SECONDS = 30.0
 OVERDUE = CallError("overdue", Category.TRANSIENT, "its time is up")
 
 
@@ -33,9 +34,7 @@ def compensate(parts: Parts, step: Step, undoing: Undoing) -> Wait | None:
     state = step.state
     since_commit = (step.active_ms - state.control.active_ms) / 1000  # an answer may have been long in coming
     if undoing.seconds_left <= since_commit:
-        if state.control.control is Control.TOOL_PROPOSED:
-            step.mark_call(Execution.FAILED, error=OVERDUE)
-        return step.overdue()
+        return end_overdue(step)
     if state.control.updates_stopped or state.control.reads_stopped:
         return halt(step, reads=state.control.reads_stopped)
     if state.control.control is Control.TOOL_PROPOSED:
@@ -56,10 +55,22 @@ def compensate(parts: Parts, step: Step, undoing: Undoing) -> Wait | None:
             return step.go(PROPOSED)
 
 
+def end_overdue(step: Step) -> None:
+    """It was not undone in time; what was about to be sent for it is not."""
+    if step.state.control.control is Control.TOOL_PROPOSED:
+        step.mark_call(Execution.FAILED, error=OVERDUE)
+    step.overdue()
+
+
 def halt(step: Step, *, reads: bool) -> Wait:
     """Wait for the end of a stop; what has to be undone by a time waits no longer than that."""
     undoing = step.state.evidence.undoing
     return halted(reads=reads) if undoing is None else Wait("compensation", max(0.0, undoing.seconds_left))
+
+
+def await_tool(undoing: Undoing) -> Wait:
+    """Wait for a tool that is away just now: there is time until what has to be undone is overdue."""
+    return Wait("compensation", min(AWAY_SECONDS, max(0.0, undoing.seconds_left)))
 
 
 def _as_contracted(parts: Parts, step: Step, undoing: Undoing) -> bool:

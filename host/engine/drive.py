@@ -21,7 +21,7 @@ from host.domain.outcome import Outcome, Rejected, Success, Unknown
 from host.domain.state import State, from_row
 from host.domain.step import Step
 from host.domain.wait import ENDED, UNITS_BUSY_SECONDS, Wait
-from host.engine.compensate import compensate, halt
+from host.engine.compensate import compensate, end_overdue, halt
 from host.engine.lease import Lease
 from host.engine.parts import Kind, Parts, new_jti
 from host.engine.propose import ask_planner, redispatch
@@ -124,6 +124,8 @@ class _Driver:
             match error:
                 case StoppedError():
                     wait = halt(instead, reads=isinstance(error, ReadsStoppedError))
+                case OutOfTimeError() if instead.state.evidence.undoing is not None:
+                    end_overdue(instead)
                 case OutOfTimeError():
                     instead.review("limit", "limit")
                 case ApprovalOverError():

@@ -21,7 +21,7 @@ from host.domain.wait import APPROVAL, Wait, halted
 from host.domain.workflow import Version, told, unmet
 from host.engine.again import stop_at_seventh
 from host.engine.approval import action_of, void
-from host.engine.compensate import halt
+from host.engine.compensate import await_tool, halt
 from host.engine.decide import Proposed, authorise, offered, turns_left
 from host.engine.parts import Parts, new_jti
 from host.engine.settle import OUTDATED, approval_expired, ask_again
@@ -165,7 +165,7 @@ def redispatch(parts: Parts, step: Step) -> Wait | None:
     if _outdated(call, tool):
         step.mark_call(Execution.FAILED, error=OUTDATED)
         return step.review("undecidable", "version_changed")
-    proposed = Proposed(call.tool, call.arguments, call.step)
+    proposed, undoing = Proposed(call.tool, call.arguments, call.step), step.state.evidence.undoing
     number, decision = authorise(parts, step, proposed)
     match decision.verdict:
         case Verdict.ALLOW:
@@ -176,6 +176,8 @@ def redispatch(parts: Parts, step: Step) -> Wait | None:
             return halt(step, reads=decision.reason == "reads_stopped")
         case Verdict.REQUIRE_APPROVAL:
             return _unapproved(parts, step, tool, call)
+        case Verdict.DENY if decision.reason == "tool_unavailable" and undoing is not None:
+            return await_tool(undoing)
         case Verdict.DENY:
             return _denied(parts, step, decision.reason)
 

@@ -26,7 +26,7 @@ from host.engine.send import send
 from host.engine.settle import CUT_OFF, call_it_wrong
 from host.engine.verify import differences, read_arguments, unapproved
 from host.engine.wake import Wake
-from host.store import compensations, ledger
+from host.store import compensations, ledger, stops
 from host.store.errors import StaleWorkflowError
 from shared_contracts.contract import Tool
 from shared_contracts.errors import Category
@@ -138,6 +138,7 @@ async def _looked(parts: Parts, state: State, effect: Effect, by: By, wake: Wake
     goes_on = known is Known.VERIFIED and wake is not None and _stands(step, effect)
     if goes_on:
         step.note("effect_adopted", by.name, {"os_user": by.os_user})
+        step.begin_anew()
         step.adopt()
     wait = ENDED if step.state.ended() else Wait("adopted", 0.0)
     async with parts.pool.connection() as connection, connection.transaction():
@@ -241,6 +242,7 @@ async def order_compensation(desk: Desk, workflow_id: UUID, by: By, reason: str,
     edge = Edge(state.control.control, Control.PLANNING)
     step.business("compensation_ordered", edge, "compensation_ordered", Actor.OPERATOR)
     step.open_compensation(wrong.step, registry[wrong.tool].compensate_within_hours, by.name, reason)
+    step.begin_anew()
     step.note("compensation_ordered", by.name, {"os_user": by.os_user, "reason": reason})
     async with desk.pool.connection() as connection, connection.transaction():
         await _commit(connection, step, Wait("compensation", 0.0))
@@ -267,12 +269,14 @@ async def release(desk: Desk, workflow_id: UUID, by: By) -> None:
     """Let one case be undone although everything else is stopped; raises NotPossibleError."""
     state = await load_case(desk, workflow_id)
     async with desk.pool.connection() as connection, connection.transaction():
+        stopped = {one.scope for one in await stops.standing(connection) if one.engaged}
+        if state.evidence.undoing is not None and not stopped & {stops.UPDATES, stops.READS}:
+            raise NotPossibleError("nothing holds it: no stop is engaged, and it is being undone")
         released = await compensations.release(connection, workflow_id, by.name, by.os_user)
         if released:
             await desk.wake(connection, workflow_id)
     if not released:
-        undoing = state.evidence.undoing is not None
-        raise NotPossibleError("it was released before" if undoing else not_undone(state))
+        raise NotPossibleError(not_undone(state))
 
 
 async def close(desk: Desk, workflow_id: UUID, by: By, reason: str, *, accept_unknown: bool) -> None:

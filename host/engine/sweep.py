@@ -1,7 +1,7 @@
 """The sweeper: turns due timers into wake-ups, and brings back what a dead worker left. One pass is `run_once`.
 
-What needs no call it does itself: a case that nobody has approved in time is ended by the step that a driver would
-write, under the same version and fence, and shares its commit with others that end with it.
+What needs no call it does itself: a case that nobody has approved, or that was not undone, in its time is ended by the
+step that a driver would write, under the same version and fence, and shares its commit with others that end with it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from host.domain.rows import Rows
 from host.domain.state import State, from_row
 from host.domain.step import Step
 from host.domain.wait import ENDED
+from host.engine.compensate import compensate
 from host.engine.parts import Parts
 from host.engine.settle import expire
 from host.engine.wake import Wake
@@ -39,12 +40,13 @@ async def run_once(parts: Parts, wake: Wake) -> int:
         return len(workflow_ids)
 
 
-async def expire_unapproved(parts: Parts) -> int:
-    """End what has waited for an approval as long as one may take; gives how many. Bounded, oldest first."""
+async def end_late(parts: Parts) -> int:
+    """End what nobody has approved, or what was not undone, in its time; gives how many. Bounded, oldest first."""
     async with parts.pool.connection() as connection, connection.transaction():
         if not await ledger.lock_sweep(connection):
             return 0
-        rows = await ledger.load_all(connection, await ledger.unapproved(connection, EXPIRED_AT_ONCE))
+        late = await ledger.unapproved(connection, EXPIRED_AT_ONCE) + await ledger.overdue(connection, EXPIRED_AT_ONCE)
+        rows = await ledger.load_all(connection, late)
     waiting = [state for state in map(from_row, rows) if _waits(parts, state)]  # others moved between the two reads
     await asyncio.gather(*(_end(parts, state) for state in waiting))
     return len(rows)
@@ -53,13 +55,16 @@ async def expire_unapproved(parts: Parts) -> int:
 def _waits(parts: Parts, state: State) -> bool:
     workflow = parts.kinds[state.task.kind, state.task.release].workflow
     at_rest = not (state.ended() or state.control.leased or state.control.asleep)
-    return at_rest and state.task.state == workflow.approval_state
+    undoing = state.evidence.undoing
+    return at_rest and (
+        state.task.state == workflow.approval_state or (undoing is not None and undoing.seconds_left <= 0)
+    )
 
 
 async def _end(parts: Parts, state: State) -> None:
     """End one case; what is wrong with it stays its own, and it waits longer for the next try."""
     try:
-        await parts.commits.commit(_expired(parts, state))
+        await parts.commits.commit(_ended(parts, state))
     except StaleWorkflowError:
         return
     except StoreError as error:
@@ -69,10 +74,14 @@ async def _end(parts: Parts, state: State) -> None:
             await ledger.count_broken_drive(connection, state.task.workflow_id, most)
 
 
-def _expired(parts: Parts, state: State) -> Rows:
+def _ended(parts: Parts, state: State) -> Rows:
     kind = parts.kinds[state.task.kind, state.task.release]
     step = Step(state, kind.workflow, kind.moves, claim=True, active_ms=state.control.active_ms)
-    expire(step)
+    undoing = state.evidence.undoing
+    if undoing is None:
+        expire(step)
+    else:
+        compensate(parts, step, undoing)
     return step.rows(parts.owner, parts.lease_seconds, ENDED)
 
 

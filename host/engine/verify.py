@@ -97,7 +97,8 @@ def unapproved(step: Step, tool: Tool, record: Mapping[str, Any]) -> dict[str, A
     if tool.approval_required_when == "":
         return {}
     asked = step.state.evidence.asked
-    approved = None if asked is None or asked.action.tool != tool.name else asked.action.amount
+    said_yes = asked is not None and asked.decided is not None and asked.decided[1] == "approve"
+    approved = asked.action.amount if asked is not None and said_yes and asked.action.tool == tool.name else None
     if not step.workflow.overstepped(step.state.evidence.seen(), record, approved):
         return {}
     return {"approval": {"asked": None if approved is None else dump(approved), "answered": None, "read": None}}

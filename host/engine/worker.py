@@ -165,7 +165,7 @@ async def _sweep(turns: Turns, queue: App) -> None:
     parts = turns.parts
     await turns.sweep()
     for _ in range(EXPIRED_ROUNDS):  # bounded, so that a great many that end at once leave the work its share
-        if await sweep.expire_unapproved(parts) == 0:
+        if await sweep.end_late(parts) == 0:
             break
     await sweep.requeue_stalled(queue, max(parts.lease_seconds, 3.0))
 

@@ -66,6 +66,12 @@ async def unapproved(connection: AsyncConnection[Any], most: int) -> list[UUID]:
     return [row[0] async for row in cursor]
 
 
+async def overdue(connection: AsyncConnection[Any], most: int) -> list[UUID]:
+    """List cases in which something was to be undone by now."""
+    cursor = await connection.execute(_SQL["overdue"], {"most": most})
+    return [row[0] async for row in cursor]
+
+
 async def commit_steps(connection: AsyncConnection[Any], rows: Rows) -> dict[str, Committed]:
     """Write the steps of one or of several workflows, all or none; gives what each workflow became, by its id.
 

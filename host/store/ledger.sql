@@ -17,14 +17,12 @@ SELECT to_jsonb(w) - 'body_sha256' AS workflow,
           FROM compensation c WHERE c.workflow_id = w.workflow_id AND c.state = 'required') AS compensation,
        coalesce((SELECT c.cost_micros FROM planner_cost c
                   WHERE c.day = (clock_now() AT TIME ZONE 'UTC')::date), 0) AS cost_today,
-       stopped('updates') AND u.halted AS updates_stopped,
-       stopped('reads') AND u.halted AS reads_stopped,
+       stopped('updates') AND NOT released(w.workflow_id) AS updates_stopped,
+       stopped('reads') AND NOT released(w.workflow_id) AS reads_stopped,
        w.lease_until > clock_now() AS leased,
        -- whom a stop has held is not driven until somebody releases it
        w.wake_at > clock_now() OR (w.wake_reason IN ('stopped', 'stopped_reads') AND stopped('parallel')) AS asleep
-  FROM workflow w,
-       LATERAL (SELECT NOT EXISTS (SELECT FROM compensation c WHERE c.workflow_id = w.workflow_id AND c.state = 'required'
-                                      AND c.released_by IS NOT NULL) AS halted OFFSET 0) u
+  FROM workflow w
  WHERE w.workflow_id = ANY (%(workflow_ids)s)
 
 -- name: commit_steps
@@ -90,3 +88,10 @@ SELECT workflow_id FROM workflow WHERE wake_at <= clock_now() AND wake_reason = 
 
 -- name: lock_sweep
 SELECT pg_try_advisory_xact_lock(118058463519595)
+
+-- name: overdue
+-- What was to be undone by a time that is past, and has no call under way.
+SELECT w.workflow_id FROM compensation c JOIN workflow w USING (workflow_id)
+ WHERE c.state = 'required' AND c.due_at <= clock_now() AND w.control_state IN ('planning', 'tool_proposed')
+   AND w.state = 'COMPENSATION_REQUIRED' AND (w.lease_until IS NULL OR w.lease_until < clock_now())
+ ORDER BY c.due_at LIMIT %(most)s

@@ -189,7 +189,7 @@ async def _sweeping(found: Driver) -> int:
     ended = 0
     while ended < EXPIRED:
         for _ in range(EXPIRED_ROUNDS):
-            ended += await sweep.expire_unapproved(found.parts)
+            ended += await sweep.end_late(found.parts)
         await asyncio.sleep(SWEEP_SECONDS)
     return ended
 

@@ -12,7 +12,7 @@ import pytest
 from host.engine.approve import ApprovalRefusedError, take_decision
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
-from host.engine.sweep import expire_unapproved
+from host.engine.sweep import end_late
 from host.store import ledger
 from shared_contracts.approval import sign
 from tests.support.approvals import APPROVERS, KEYS, KIDS, decide, decision, desk, trust
@@ -338,10 +338,10 @@ async def test_a_waiting_case_that_is_looked_at_early_goes_on_waiting_and_is_nev
             sql.execute("UPDATE workflow SET wake_at = clock_now() - interval '1 s'")  # a timer gone wrong
         state = await drive(parts, workflow_id)
         assert state.task.state == "WAITING_APPROVAL"
-        assert await expire_unapproved(parts) == 0
+        assert await end_late(parts) == 0
         with owners(parts) as sql:
             sql.execute("UPDATE workflow SET wake_at = clock_now() - interval '1 s'")
-        assert await expire_unapproved(parts) == 1
+        assert await end_late(parts) == 1
         assert (await load(parts, workflow_id)).task.state == "WAITING_APPROVAL"
 
 
@@ -360,7 +360,7 @@ async def test_a_case_that_moves_while_the_sweeper_reads_is_left_alone_and_stops
 
         ledger.load_all = late
         try:
-            assert await expire_unapproved(parts) == 2
+            assert await end_late(parts) == 2
         finally:
             ledger.load_all = reading
         ended = await rows(parts, "SELECT state, count(*) FROM workflow GROUP BY state")

@@ -11,7 +11,7 @@ import pytest
 
 from host.engine.accept import Origin, RequestConflictError, accept, read_case
 from host.engine.drive import drive
-from host.engine.sweep import expire_unapproved, requeue_stalled, run_once
+from host.engine.sweep import end_late, requeue_stalled, run_once
 from host.engine.wake import queue_app, waker
 from host.engine.worker import run_once as attend
 from tests.support.approvals import APPROVERS, decide, trust
@@ -190,7 +190,7 @@ async def test_an_approvals_time_is_up_also_while_the_tool_server_offers_nothing
         assert await run_once(parts, wake) == 1
         assert due == [retrying]
         await attend(parts, retrying, reached=False)
-        assert [await expire_unapproved(parts) for _ in range(2)] == [1, 0]
+        assert [await end_late(parts) for _ in range(2)] == [1, 0]
         states = dict(await rows(parts, "SELECT workflow_id, state FROM workflow"))
         moved_by = await rows(
             parts,
@@ -215,12 +215,12 @@ async def test_many_that_nobody_approved_end_in_bounded_groups_the_oldest_first_
         with owners(parts) as sql:
             advance_clock(parts, 24 * 3600)
             counted = sql.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone() or (0,)
-            assert await expire_unapproved(parts) == 100
+            assert await end_late(parts) == 100
             after = sql.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone() or (0,)
             assert after[0] - counted[0] < 10  # commits
         first = await rows(parts, "SELECT workflow_id FROM workflow WHERE state = 'EXPIRED' ORDER BY workflow_id")
         assert [one for (one,) in first] == sorted(ids[:100])
-        assert await expire_unapproved(parts) == 29
+        assert await end_late(parts) == 29
         states = dict(await rows(parts, "SELECT workflow_id, state FROM workflow"))
     assert states == {**dict.fromkeys(ids, "EXPIRED"), approved: "APPROVED"}
 
@@ -231,7 +231,7 @@ async def test_two_sweepers_that_meet_end_each_case_once():
         for n in range(20):
             await drive(parts, await take(parts, request_id=f"r-{n}", order_id=f"A-{n}"))
         advance_clock(parts, 24 * 3600)
-        await asyncio.gather(expire_unapproved(parts), expire_unapproved(replace(parts, owner="another")))
+        await asyncio.gather(end_late(parts), end_late(replace(parts, owner="another")))
         ended = await rows(
             parts, "SELECT count(*), count(DISTINCT workflow_id) FROM checkpoint JOIN legal_transition m "
             "USING (move_id) WHERE m.event = 'expired'",

@@ -8,7 +8,7 @@ from uuid import UUID
 from host.domain.proposals import Final
 from host.engine.drive import drive
 from host.engine.review import By, order_compensation
-from host.engine.sweep import expire_unapproved
+from host.engine.sweep import end_late
 from host.handover.sheet import NoHandover
 from host.store import handover as store
 from host.store import record
@@ -84,7 +84,7 @@ async def test_what_nobody_approved_is_handed_over_with_what_was_asked_and_can_b
         workflow_id = await take(parts)
         await drive(parts, workflow_id)
         advance_clock(parts, 24 * 3600 + 1)
-        await expire_unapproved(parts)
+        await end_late(parts)
         sheet = await sheet_of(parts, workflow_id)
     (asked,) = sheet["approvals"]
     assert (asked["tool"], asked["amount"]) == ("create_return", {"amount": 60_000, "currency": "JPY"})

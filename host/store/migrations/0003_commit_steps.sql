@@ -47,9 +47,7 @@ END $$;
 -- Whether a stop halts one of them: what a named person has released is undone under a stop too.
 CREATE FUNCTION any_halted(p jsonb) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM jsonb_to_recordset(p) AS s(workflow_id uuid) WHERE NOT EXISTS (
-        SELECT FROM compensation c
-         WHERE c.workflow_id = s.workflow_id AND c.state = 'required' AND c.released_by IS NOT NULL));
+    RETURN EXISTS (SELECT FROM jsonb_to_recordset(p) AS s(workflow_id uuid) WHERE NOT released(s.workflow_id));
 END $$;
 
 -- After a stop was lifted one workflow is driven at a time, whatever the number of workers.
@@ -92,6 +90,10 @@ BEGIN
         IF stopped('reads') AND any_halted(jsonb_path_query_array(p, '$.attempts_opened[*] ? (@.purpose == "call")')) THEN
             RAISE EXCEPTION 'calls are stopped' USING ERRCODE = 'KS004';
         END IF;
+    END IF;
+    IF p ? 'deadlines' AND EXISTS (SELECT FROM jsonb_to_recordset(p -> 'deadlines') AS s(workflow_id uuid)
+            JOIN compensation c ON c.workflow_id = s.workflow_id AND c.state = 'required' AND c.due_at <= v_at) THEN
+        RAISE EXCEPTION 'what is undone had to be by now' USING ERRCODE = 'KS003';
     END IF;
     IF p ? 'effects_opened' THEN
         IF stopped('updates') AND any_halted(p -> 'effects_opened') THEN

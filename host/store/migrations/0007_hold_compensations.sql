@@ -39,22 +39,33 @@ END $$;
 CREATE TRIGGER undone BEFORE UPDATE OF state ON compensation
     FOR EACH ROW WHEN (NEW.state = 'done') EXECUTE FUNCTION check_undone();
 
--- Let one be undone under a stop; gives whether there was one that waits.
+-- Whether a named person has let it be undone under the stop that stands: one that was engaged since, or widened to reads,
+-- is another one.
+CREATE FUNCTION released(p_id uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM compensation c
+                    WHERE c.workflow_id = p_id AND c.state = 'required'
+                      AND c.released_at >= ALL (SELECT s.at FROM stop s WHERE s.engaged AND s.scope IN ('updates', 'reads')))
+$$;
+
+-- Let one be undone under a stop; gives whether there is one to be undone. A driver that has it in hand and has seen the
+-- stop, but not this, is stale by now and looks again.
 CREATE FUNCTION release_compensation(p_id uuid, p_by text, p_os_user text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
-    UPDATE compensation SET released_by = p_by, released_at = clock_now()
-     WHERE workflow_id = p_id AND state = 'required' AND released_by IS NULL;
+    PERFORM FROM workflow WHERE workflow_id = p_id FOR UPDATE;  -- first the workflow, then its rows, as every step does
+    UPDATE compensation SET released_by = p_by, released_at = clock_now() WHERE workflow_id = p_id AND state = 'required';
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    UPDATE workflow SET wake_at = clock_now() WHERE workflow_id = p_id AND wake_at > clock_now();
+    UPDATE workflow SET version = version + 1, wake_at = CASE WHEN wake_at IS NOT NULL THEN clock_now() END
+     WHERE workflow_id = p_id;
     INSERT INTO audit (workflow_id, actor, action, resource, result, details, at)
-    SELECT p_id, p_by, 'compensation_released', resource, state, jsonb_build_object('os_user', p_os_user), clock_now() FROM workflow WHERE workflow_id = p_id;
+    SELECT p_id, p_by, 'compensation_released', resource, state, jsonb_build_object('os_user', p_os_user), clock_now()
+      FROM workflow WHERE workflow_id = p_id;
     RETURN true;
 END $$;
 
 REVOKE ALL ON compensation FROM PUBLIC;
-REVOKE ALL ON FUNCTION release_compensation(uuid, text, text), check_undone() FROM PUBLIC;
+REVOKE ALL ON FUNCTION release_compensation(uuid, text, text), released(uuid), check_undone() FROM PUBLIC;
 GRANT SELECT ON compensation TO host_rt, host_auditor;
-GRANT EXECUTE ON FUNCTION release_compensation(uuid, text, text) TO host_rt;
+GRANT EXECUTE ON FUNCTION release_compensation(uuid, text, text), released(uuid) TO host_rt;
