@@ -124,6 +124,11 @@ class Office:
         self.act(*arguments, **{TRACE: str(file)})
         return [json.loads(line)["name"] for line in file.read_text("utf-8").splitlines()]
 
+    def stopped(self, engaged: bool) -> None:
+        """Let updates be stopped, or not."""
+        with psycopg.connect(self.stage.stand.admin("host"), autocommit=True) as admin:
+            admin.execute("UPDATE stop SET engaged = %s WHERE scope = 'updates'", (engaged,))
+
     # -- time ---------------------------------------------------------------------------------------------------
 
     @contextmanager

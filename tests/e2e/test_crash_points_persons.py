@@ -8,7 +8,7 @@ A correction is sent as every notice is, whose commits are killed where a normal
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -34,9 +34,10 @@ def whole_office(whole_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture
-def office(whole_office: Office, stage: Stage) -> Office:
+def office(whole_office: Office, stage: Stage) -> Iterator[Office]:
     stage.keep("server")
-    return whole_office
+    yield whole_office
+    whole_office.stopped(False)
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,13 @@ def ordered(office: Office) -> UUID:
     return case
 
 
+def halted(office: Office) -> UUID:
+    """A case that is to be undone, while updates are stopped."""
+    case = ordered(office)
+    office.stopped(True)
+    return case
+
+
 def withdrawn(office: Office) -> UUID:
     case = office.waiting()
     office.act("withdraw", str(case))
@@ -83,7 +91,7 @@ ACTS: dict[str, Act] = {
         lambda o: o.seen_not.pop(), review("compensate", *WORD), (WAKE,), lambda o, c: o.undoings(c) != []
     ),
     "release": Act(
-        ordered, lambda _, c: ("compensate", str(c), "--as", "sato"), (WAKE,), lambda o, c: o.undoings(c)[0][1]
+        halted, lambda _, c: ("compensate", str(c), "--as", "sato"), (WAKE,), lambda o, c: o.undoings(c)[0][1]
     ),
     "adopt": Act(
         lambda o: o.in_doubt.pop(),
@@ -116,6 +124,7 @@ def ended(office: Office, name: str, case: UUID) -> None:
     """The case comes to its one end, with its effects once, and the record says so."""
     end, effects = ENDS[name]
     assert office.stage.ended(case) == [end]
+    office.stopped(False)
     assert office.stage.effects(case) == effects
     assert office.undone(case) == ((1, 1) if end == COMPENSATED else (0, 0))
     assert office.stage.shown(case)["state"] == end[0]
