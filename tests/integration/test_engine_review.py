@@ -182,3 +182,27 @@ def test_only_a_case_that_a_person_has_can_be_closed_whatever_is_tried_by_hand()
                 sql.execute("UPDATE workflow SET review_closed_at = clock_now()")
 
     run()
+
+
+@asynchronous
+async def test_a_return_whose_notice_was_refused_is_adopted_and_the_notice_alone_is_tried_again():
+    tools = FakeTools()
+    async with engine(tools) as parts:
+        tools.script["send_return_notice"] = [rejected("notice_rejected")]
+        workflow_id = await take(parts)
+        assert (await settle(parts, workflow_id)).task.reason == "notice_rejected"
+        looked = await adopt(parts, workflow_id, SATO, no_wake)
+        assert (looked.effect.name, looked.adopted) == ("create_return", "RETURN_CREATED")
+        assert (await settle(parts, workflow_id)).task.state == "COMPLETED"
+    assert (tools.sent("create_return"), tools.sent("send_return_notice"), len(tools.notices)) == (1, 2, 1)
+
+
+@asynchronous
+async def test_while_nobody_knows_who_has_the_units_no_other_case_gets_them_whoever_has_closed_the_first():
+    tools = FakeTools()
+    async with engine(tools) as parts:
+        workflow_id = await in_doubt(parts, tools, "create_return", done=True)
+        await close(desk(parts), workflow_id, SATO, "nobody will ever know", accept_unknown=True)
+        second = await settle(parts, await take(parts, request_id="second"))
+        assert (second.task.state, second.task.reason) == ("NEEDS_REVIEW", "unsettled_elsewhere")
+    assert len(tools.returns) == 1
