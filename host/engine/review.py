@@ -114,6 +114,8 @@ async def _handed_over(parts: Parts, workflow_id: UUID) -> State:
     state = from_row(row)
     if state.control.control not in HANDED_OVER:
         raise NotPossibleError(not_handed_over(state))
+    if (state.task.kind, state.task.release) not in parts.kinds:
+        raise NotPossibleError(f"the case is of release {state.task.release}, which this program does not carry")
     return state
 
 

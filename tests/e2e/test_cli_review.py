@@ -7,12 +7,14 @@ server's own books and the mails that really lie there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.crash.proxy import Act
 from tests.support.cli import EXAMPLES, Cli, case, written
+from tests.support.smtp_sink import smtp_sink
 from tests.support.undoing import Shop, open_shop, operator_of
 
 pytestmark = [pytest.mark.xdist_group("cli-review"), pytest.mark.timeout(180)]
@@ -146,6 +148,27 @@ def test_a_notice_that_nobody_heard_of_is_found_and_that_completes_its_case(shop
     done = shop.acts("review", name_of(record), "adopt")
     assert (done["effect"], done["known"], done["state"]) == ("send_return_notice", "verified", "COMPLETED")
     assert len(shop.returns(document["order_id"])) == len(shop.mails(document["order_id"])) == 1
+
+
+def test_a_mail_that_the_mail_server_may_have_taken_is_looked_for_and_never_sent_again(tmp_path: Path):
+    with smtp_sink(hangs_up=True) as sink:
+        cli = Cli(tmp_path / "home", {
+            "KESSAI_TOOLS_SMTP_HOST": "127.0.0.1", "KESSAI_TOOLS_SMTP_PORT": str(sink.port),
+            "KESSAI_TOOLS_SMTP_TLS": "none", "KESSAI_TOOLS_MAIL_FROM": "Shop <returns@shop.example>",
+        })  # fmt: skip
+        try:
+            said = cli("run", str(EXAMPLES / "normal.json"), "--json")
+            record = said.json()
+            assert (said.code, record["reason"]) == (11, "unknown_effect")
+            for _ in range(2):
+                looked = cli("review", name_of(record), "adopt", "--as", "sato", "--json")
+                assert (looked.code, looked.json()["known"], looked.json()["state"]) == (11, "unknown", "NEEDS_REVIEW")
+            closing = ("review", name_of(record), "close", "--as", "sato", "--reason", "It arrived, says the customer.")
+            assert cli(*closing).code == 2
+            assert cli(*closing, "--accept-unknown").code == 0
+        finally:
+            assert cli("empty", "--yes").code == 0
+        assert len(sink.messages) == 1
 
 
 # -- what is closed ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -10,10 +11,11 @@ from uuid import UUID
 import pytest
 
 from host.domain.outcome import Success
+from host.engine.approve import ApprovalRefusedError
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError
-from host.engine.review import By, adopt, close, order_compensation, release
+from host.engine.review import By, adopt, close, look_up, order_compensation, release
 from tests.integration.test_engine_compensate import CALLS, UNDONE, undo, unverified, wrong_return
 from tests.support.approvals import desk
 from tests.support.crash import DiedError, Fate, doomed
@@ -267,3 +269,20 @@ async def test_nobody_calls_undone_what_nothing_has_undone_nor_lets_an_ended_one
         assert [tool for tool, *_ in await rows(parts, CALLS)] == [
             "get_return_links", "cancel_return", "get_return_links",
         ]  # fmt: skip
+
+
+@asynchronous
+async def test_a_case_of_a_release_that_the_program_does_not_carry_is_left_to_one_that_does():
+    tools = FakeTools()
+    async with engine(tools) as parts:
+        workflow_id = await unverified(parts, tools, told=False)
+        other = replace(parts, kinds={})
+        for act in (
+            adopt(other, workflow_id, SATO, no_wake),
+            look_up(other, workflow_id, SATO),
+            order(other, workflow_id),
+            close(desk(other), workflow_id, SATO, "why", accept_unknown=False),
+        ):
+            with pytest.raises((NotPossibleError, ApprovalRefusedError), match="does not carry"):
+                await act
+        assert await rows(parts, UNDER_WAY) == []

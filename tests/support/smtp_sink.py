@@ -13,15 +13,16 @@ from email.message import Message
 
 @dataclass
 class Sink:
-    """What was accepted, in order."""
+    """What was accepted, in order; one that hangs up takes a message and does not say so."""
 
+    hangs_up: bool = False
     port: int = 0
     messages: list[Message] = field(default_factory=list)
 
 
 @contextmanager
-def smtp_sink() -> Iterator[Sink]:
-    sink, loop, ready = Sink(), asyncio.new_event_loop(), threading.Event()
+def smtp_sink(*, hangs_up: bool = False) -> Iterator[Sink]:
+    sink, loop, ready = Sink(hangs_up), asyncio.new_event_loop(), threading.Event()
     stop = asyncio.Event()
 
     async def serve() -> None:
@@ -54,6 +55,8 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sink
                 writer.write(b"354 go on\r\n")
                 content = (await reader.readuntil(b"\r\n.\r\n")).removesuffix(b".\r\n")
                 sink.messages.append(message_from_bytes(content, policy=policy.default))
+                if sink.hangs_up:
+                    break
             writer.write(b"221 bye\r\n" if verb == b"QUIT" else b"250 ok\r\n")
             if verb == b"QUIT":
                 break
