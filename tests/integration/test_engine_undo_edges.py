@@ -8,9 +8,13 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from host.domain.outcome import Success
+from host.domain.step import Step
+from host.domain.wait import ENDED
 from host.engine.approve import ApprovalRefusedError
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
@@ -286,3 +290,21 @@ async def test_a_case_of_a_release_that_the_program_does_not_carry_is_left_to_on
             with pytest.raises((NotPossibleError, ApprovalRefusedError), match="does not carry"):
                 await act
         assert await rows(parts, UNDER_WAY) == []
+
+
+@asynchronous
+async def test_no_review_is_closed_without_a_name_that_answers_for_it_though_the_engines_role_writes_it():
+    tools = FakeTools()
+    async with engine(tools) as parts:
+        workflow_id = await unverified(parts, tools, told=False)
+        state = await load(parts, workflow_id)
+        ((key, kind),) = parts.kinds.items()
+        assert key == (state.task.kind, state.task.release)
+        step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=0)
+        step.close_review()
+        async with parts.pool.connection() as connection:
+            with pytest.raises(psycopg.Error, match="nobody answers"):
+                await connection.execute("SELECT commit_steps(%s)", [Jsonb(step.rows("raw", 1.0, ENDED))])
+        assert not (await load(parts, workflow_id)).control.closed
+        await close(desk(parts), workflow_id, SATO, "settled by hand", accept_unknown=False)
+        assert (await load(parts, workflow_id)).control.closed

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from host.domain.proposals import Final
 from host.engine.drive import drive
-from host.engine.review import By, order_compensation
+from host.engine.review import By, close, order_compensation
 from host.engine.sweep import end_late
 from host.handover.sheet import NoHandover
 from host.store import handover as store
@@ -162,9 +162,7 @@ async def test_a_closed_review_is_left_alone_and_out_of_the_queue():
         await drive(parts, workflow_id)
         other = await take(parts, request_id="other")
         await drive(parts, other)
-        with owners(parts) as sql:
-            closed = "UPDATE workflow SET review_closed_at = clock_now(), version = version + 1 WHERE workflow_id = %s"
-            sql.execute(closed, (workflow_id,))
+        await close(desk(parts), workflow_id, By("ito", "test"), "settled by hand", accept_unknown=False)
         sheet, of_other = await sheet_of(parts, workflow_id), await made(parts, other)
         async with parts.pool.connection() as connection:
             queue, reasons = await record.exceptions(connection, 10), await record.exception_reasons(connection)

@@ -65,7 +65,20 @@ BEGIN
     RETURN true;
 END $$;
 
+-- A closed review lets an effect pass as accepted when a stop is lifted, so somebody's name has to answer for it.
+CREATE FUNCTION check_answered_for() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM audit a WHERE a.workflow_id = NEW.workflow_id AND a.action = 'review_closed'
+                      AND a.at = NEW.review_closed_at) THEN
+        RAISE EXCEPTION 'nobody answers for the closed review of workflow %', NEW.workflow_id USING ERRCODE = 'KS012';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER answered_for AFTER UPDATE OF review_closed_at ON workflow DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.review_closed_at IS NOT NULL AND NEW.review_closed_at IS DISTINCT FROM OLD.review_closed_at)
+    EXECUTE FUNCTION check_answered_for();
+
 REVOKE ALL ON compensation FROM PUBLIC;
-REVOKE ALL ON FUNCTION release_compensation(uuid, text, text), released(uuid), check_undone() FROM PUBLIC;
+REVOKE ALL ON FUNCTION release_compensation(uuid, text, text), released(uuid), check_undone(), check_answered_for() FROM PUBLIC;
 GRANT SELECT ON compensation TO host_rt, host_auditor;
 GRANT EXECUTE ON FUNCTION release_compensation(uuid, text, text), released(uuid) TO host_rt;
