@@ -37,6 +37,18 @@ class EffectUnderWay(Contract):
     idempotency_key: str
 
 
+class OutsideToken(Contract):
+    """A token of an outside host that was good still: what was issued before goes on until it expires."""
+
+    jti: str
+    principal: str
+    customer: str
+    tool: str | None
+    resource: str | None
+    issued_by: str
+    expires_at: AwareDatetime
+
+
 class StopView(Contract):
     """`kessai stop`: what is stopped, by whom, and what it met."""
 
@@ -46,6 +58,7 @@ class StopView(Contract):
     scopes: tuple[StopScope, ...]
     open: tuple[OpenCases, ...]
     under_way: tuple[EffectUnderWay, ...]
+    outside: tuple[OutsideToken, ...]
 
 
 Count = Annotated[int, Field(ge=0)]
@@ -95,6 +108,17 @@ class ToUndo(Contract):
     released_by: str | None
 
 
+class OutsideWrite(Contract):
+    """A write that an outside host's token allowed when everything was stopped: it cannot be looked up from here."""
+
+    jti: str
+    tool: str
+    resource: str | None
+    idempotency_key: str | None
+    issued_by: str
+    expires_at: AwareDatetime
+
+
 class ReconciliationView(Contract):
     """What was counted before going on, as it was recorded."""
 
@@ -104,6 +128,7 @@ class ReconciliationView(Contract):
     unsettled: tuple[Unsettled, ...]
     accepted: tuple[Accepted, ...]
     to_undo: tuple[ToUndo, ...]
+    outside: tuple[OutsideWrite, ...]
 
 
 class StoppedAgain(Contract):

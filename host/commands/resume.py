@@ -30,6 +30,7 @@ from host.stop_views import (
     Accepted,
     EffectCounts,
     HeldCases,
+    OutsideWrite,
     ReconciledState,
     ReconciliationView,
     ResumeView,
@@ -247,4 +248,5 @@ def _reconciliation(one: stops.Reconciled) -> ReconciliationView:
         unsettled=tuple(parse(Unsettled, row) for row in one.unsettled),
         accepted=tuple(parse(Accepted, row) for row in one.accepted),
         to_undo=tuple(parse(ToUndo, row) for row in one.to_undo),
+        outside=tuple(parse(OutsideWrite, row) for row in one.outside),
     )

@@ -8,7 +8,7 @@ from rich.text import Text
 from host.commands.output import add, command, console, plain, table
 from host.commands.stop import IDS_SHOWN
 from host.settings import Settings
-from host.stop_views import EffectCounts, ReconciliationView, ResumeView, StoppedAgain
+from host.stop_views import EffectCounts, OutsideWrite, ReconciliationView, ResumeView, StoppedAgain
 
 _COUNTS = {
     "verified": "verified",
@@ -58,6 +58,14 @@ def _reconciliation(to: Console, settings: Settings, found: ReconciliationView) 
         released = command(settings, "compensate", str(undo.workflow_id), "--as", "NAME")
         by = f"released by {undo.released_by}, under way" if undo.released_by is not None else f"release it: {released}"
         _line(to, "to undo", f"{undo.workflow_id} until {undo.due_at.astimezone():%Y-%m-%d %H:%M}; {by}")
+    for write in found.outside:
+        _outside(to, write)
+
+
+def _outside(to: Console, one: OutsideWrite) -> None:
+    until = f"{one.expires_at.astimezone():%Y-%m-%d %H:%M:%S}"
+    said = f"{one.jti}: {one.tool} on {one.resource} until {until}, issued by {one.issued_by}"
+    _line(to, "outside", f"{said}; nothing here can look it up, the tool server's log has its calls under this id")
 
 
 def _stopped_again(to: Console, settings: Settings, one: StoppedAgain) -> None:

@@ -15,8 +15,8 @@ from host.commands.output import add, command, console, plain, say, table, write
 from host.commands.workplace import reading
 from host.domain.principals import Act
 from host.settings import Settings
-from host.stop_views import EffectUnderWay, OpenCases, StopScope, StopView
-from host.store import stops
+from host.stop_views import EffectUnderWay, OpenCases, OutsideToken, StopScope, StopView
+from host.store import external, stops
 from host.store.pool import Pool
 from shared_contracts.base import dump
 from shared_contracts.digest import NotCanonicalError, storable_text
@@ -69,6 +69,7 @@ async def _seen(pool: Pool, actor: str, reason: str, before: set[str]) -> StopVi
     async with pool.connection() as connection:
         now = await stops.standing(connection)
         met, under_way = await stops.open_cases(connection), await stops.under_way(connection)
+        outside = await external.good(connection)
     return StopView(
         actor=actor,
         reason=reason,
@@ -81,6 +82,7 @@ async def _seen(pool: Pool, actor: str, reason: str, before: set[str]) -> StopVi
             )
             for one in under_way
         ),
+        outside=tuple(OutsideToken(**one) for one in outside),
     )
 
 
@@ -123,6 +125,12 @@ def _show(to: Console, view: StopView) -> None:
         more = len(view.under_way) - IDS_SHOWN
         if more > 0:
             to.print(f"… and {more} more; --json lists them", style="dim")
+
+    for token in view.outside:
+        what = "reads" if token.tool is None else f"{token.tool} on {token.resource}"
+        until = f"{token.expires_at.astimezone():%H:%M:%S}"
+        said = f"{what} of {token.customer} until {until}; refuse it: kessai-tools revoke --jti {token.jti}"
+        to.print(Text("outside   ", style="dim"), Text(plain(said)), sep="", soft_wrap=True)
 
 
 def shown_ids(names: Sequence[str]) -> str:

@@ -25,8 +25,10 @@ from host.engine.parts import new_id, new_jti
 from host.settings import Settings, home_root, links
 from host.stack.assembly import TOOL_SERVER
 from host.stack.keys import read_signing_key
+from host.stack.links import Links
 from host.stack.status import PartState, status
 from host.store import external
+from host.store.errors import ReadsStoppedError, StoppedError
 from host.tool_client.mint import ExternalGrant, Minter, SigningKey
 from host.views import ExternalTask, TokenList
 from host.workflows.catalogue import WORKFLOWS
@@ -66,12 +68,22 @@ async def issue(settings: Settings, wanted: TokenRequest) -> None:
         _refuse_what_is_drafted(grant.tool, authorization)
         _check(grant)
         key = SigningKey.from_jwk(read_signing_key(place.links.signing_key_file))
-        async with database(place.links.dsn, 1) as pool, pool.connection() as connection:
-            await external.register(connection, _task(grant, wanted))
+        await _register(place.links, _task(grant, wanted))
         token = Minter(key, place.links.issuer, place.links.audience).external(grant)
     sys.stdout.write(token + "\n")
     scopes = " ".join(sorted(grant.scopes))
     say(f"task {grant.task_id}, token id {grant.jti}, {wanted.minutes} minutes, {scopes}, for {place.links.audience}")
+
+
+async def _register(at: Links, task: dict[str, Any]) -> None:
+    """Write it down; raises CommandError where a stop is engaged."""
+    try:
+        async with database(at.dsn, 1) as pool, pool.connection() as connection:
+            await external.register(connection, task)
+    except StoppedError as error:
+        what = "reading is stopped too" if isinstance(error, ReadsStoppedError) else "updates are stopped"
+        mend = "No token was issued. kessai status says by whom and why; try again when the stop is lifted."
+        raise CommandError(Exit.STOPPED, what, mend) from error
 
 
 async def _refuse_without_server(settings: Settings) -> None:

@@ -8,18 +8,27 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from host.store.errors import refusals
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
 
 
 async def register(connection: AsyncConnection[Any], task: dict[str, Any]) -> None:
-    """Write a task down; `seconds` says for how long its token is good."""
-    await connection.execute(_SQL["register"], {"task": Jsonb(task)})
+    """Write a task down; `seconds` says for how long its token is good. Raises StoppedError, and ReadsStoppedError."""
+    with refusals():
+        await connection.execute(_SQL["register"], {"task": Jsonb(task)})
 
 
 async def tasks(connection: AsyncConnection[Any], most: int) -> list[dict[str, Any]]:
     """List what tokens were issued for, newest first."""
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(_SQL["tasks"], {"most": most})
+    return await cursor.fetchall()
+
+
+async def good(connection: AsyncConnection[Any]) -> list[dict[str, Any]]:
+    """List the tasks whose token is good still."""
+    cursor = connection.cursor(row_factory=dict_row)
+    await cursor.execute(_SQL["good"])
     return await cursor.fetchall()

@@ -7,3 +7,8 @@ SELECT task_id, jti, tenant_id, principal, customer, scopes, tool, resource, ide
        expires_at, expires_at <= clock_now() AS expired
   FROM external_task
  ORDER BY issued_at DESC, jti LIMIT %(most)s
+
+-- name: good
+-- Whose token is good still, the writes first.
+SELECT jti, principal, customer, tool, resource, issued_by, expires_at
+  FROM external_task WHERE expires_at > clock_now() ORDER BY tool NULLS LAST, expires_at, jti

@@ -89,6 +89,7 @@ class Reconciled:
     unsettled: list[dict[str, Any]]
     accepted: list[dict[str, Any]]
     to_undo: list[dict[str, Any]]
+    outside: list[dict[str, Any]]
     at: datetime
 
 

@@ -36,7 +36,7 @@ SELECT coalesce(max(stop_id), 0) FROM stop_log
 SELECT stop_id, actor, reason, cause, workflow_id FROM stop_log WHERE act = 'stop' AND stop_id > %(after)s ORDER BY stop_id
 
 -- name: reconcile
-SELECT reconciliation_id, states, unsettled, accepted, to_undo, at FROM record_reconciliation(%(actor)s, %(after)s, %(details)s)
+SELECT reconciliation_id, states, unsettled, accepted, to_undo, outside, at FROM record_reconciliation(%(actor)s, %(after)s, %(details)s)
 
 -- name: lift
 SELECT lift_stop(%(actor)s, %(reason)s, %(reconciliation)s, %(details)s)

@@ -88,6 +88,27 @@ def test_a_stop_that_cannot_be_written_says_that_nothing_is_known_to_be_stopped(
     assert "NOT known to be stopped" in said.err
 
 
+@pytest.mark.usefixtures("going_on")
+def test_a_stop_reaches_tokens_for_outside_hosts_and_names_those_that_are_good_still(kessai: Cli):
+    issue = ("token", "issue", "--customer", "C-2001")
+    write = (*issue, "--allow-write", "create_return", "--resource", "A-1001")
+    assert [kessai(*words).code for words in (issue, write)] == [0, 0]
+    listed = stopped(kessai)["outside"]
+    assert [one["tool"] for one in listed] == ["create_return", None]
+    refused = kessai(*write)
+    assert (refused.code, refused.out) == (14, "")
+    assert "updates are stopped" in refused.err
+    assert kessai(*issue).code == 0
+    said = kessai("stop", "--as", "ito", *WHY, "--reads").out
+    assert all(f"kessai-tools revoke --jti {one['jti']}" in said for one in listed)
+    refused = kessai(*issue)
+    assert (refused.code, refused.out) == (14, "")
+    assert "reading is stopped" in refused.err
+    resumed = kessai("resume", "--as", "sato", *WHY, "--json").json()
+    assert [one["jti"] for one in resumed["reconciliation"]["outside"]] == [listed[0]["jti"]]
+    assert resumed["lifted"]
+
+
 def test_only_who_owns_the_database_lifts(kessai: Cli):
     elsewhere = {"KESSAI_DSN": "host=127.0.0.1 port=1 dbname=host user=host_rt"}
     said = kessai("resume", "--as", "sato", *WHY, **elsewhere)

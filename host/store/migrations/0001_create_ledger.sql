@@ -277,3 +277,5 @@ CREATE TABLE external_task (
     issued_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL
 );
+-- which are good still
+CREATE INDEX external_task_expiry ON external_task (expires_at);

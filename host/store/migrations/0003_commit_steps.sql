@@ -1,6 +1,6 @@
 -- A durable step is one statement and one commit. Each function writes all of it or nothing at all.
 
--- Held shared by every commit that begins something (a case, a call, an intent) and exclusively by a stop: after a stop
+-- Held shared by every commit that begins something (a case, a call, an intent, a token) and exclusively by a stop: after a stop
 -- has committed nothing new begins. 'kessai' in letters, so that no other advisory lock of this database meets it.
 CREATE FUNCTION stop_lock_key() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 118058463519593';
 
@@ -394,8 +394,17 @@ RETURNS boolean LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp 
     RETURNING true
 $$;
 
+-- What an outside host may do begins with its token, so a stop refuses the token.
 CREATE FUNCTION register_external_task(p jsonb) RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(stop_lock_key());
+    IF stopped('reads') THEN
+        RAISE EXCEPTION 'calls are stopped' USING ERRCODE = 'KS004';
+    END IF;
+    IF p ->> 'tool' IS NOT NULL AND stopped('updates') THEN
+        RAISE EXCEPTION 'updates are stopped' USING ERRCODE = 'KS001';
+    END IF;
     INSERT INTO external_task (jti, task_id, tenant_id, principal, customer, scopes, tool, resource, idempotency_key,
                                issued_by, issued_at, expires_at)
     SELECT p ->> 'jti', p ->> 'task_id', p ->> 'tenant_id', p ->> 'principal', p ->> 'customer',
@@ -404,5 +413,5 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
            clock_now() + make_interval(secs => (p ->> 'seconds')::double precision);
     INSERT INTO audit (actor, action, resource, result, details, at)
     VALUES (p ->> 'issued_by', 'token_issued', coalesce(p ->> 'resource', '-'), 'issued',
-            jsonb_build_object('jti', p ->> 'jti', 'scopes', p -> 'scopes', 'tool', p -> 'tool'), clock_now())
-$$;
+            jsonb_build_object('jti', p ->> 'jti', 'scopes', p -> 'scopes', 'tool', p -> 'tool'), clock_now());
+END $$;

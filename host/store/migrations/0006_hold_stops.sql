@@ -21,6 +21,7 @@ CREATE TABLE reconciliation (
     unsettled         jsonb NOT NULL,  -- the effects that nobody knows the outcome of
     accepted          jsonb NOT NULL,  -- those that a named person has closed the review of
     to_undo           jsonb NOT NULL,  -- what is still to be undone
+    outside           jsonb NOT NULL,  -- writes of outside hosts whose token the stop met: nothing here can look them up
     at                timestamptz NOT NULL
 );
 
@@ -70,7 +71,7 @@ CREATE FUNCTION record_reconciliation(p_actor text, p_after bigint, p_details js
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE v reconciliation%ROWTYPE;
 BEGIN
-    INSERT INTO reconciliation (actor, details, after_stop, states, unsettled, accepted, to_undo, at)
+    INSERT INTO reconciliation (actor, details, after_stop, states, unsettled, accepted, to_undo, outside, at)
     SELECT p_actor, p_details, least(p_after, (SELECT coalesce(max(stop_id), 0) FROM stop_log)),
            (SELECT coalesce(jsonb_object_agg(c.state, jsonb_build_object('cases', c.cases, 'effects', coalesce(e.effects, '{}'))), '{}')
               FROM (SELECT state, count(*) AS cases FROM workflow GROUP BY state) c
@@ -87,6 +88,12 @@ BEGIN
            (SELECT coalesce(jsonb_agg(jsonb_build_object('workflow_id', c.workflow_id, 'due_at', c.due_at,
                                                          'released_by', c.released_by) ORDER BY c.due_at), '[]')
               FROM compensation c WHERE c.state = 'required'),
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('jti', x.jti, 'tool', x.tool, 'resource', x.resource,
+                       'idempotency_key', x.idempotency_key, 'issued_by', x.issued_by, 'expires_at', x.expires_at)
+                       ORDER BY x.expires_at, x.jti), '[]')
+              FROM external_task x WHERE x.tool IS NOT NULL AND x.expires_at > coalesce(
+                   (SELECT min(s.at) FROM stop_log s WHERE s.act = 'stop' AND s.stop_id > coalesce(
+                           (SELECT max(r.stop_id) FROM stop_log r WHERE r.act = 'resume'), 0)), clock_now())),
            clock_now()
     RETURNING * INTO v;
     RETURN v;
