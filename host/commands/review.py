@@ -16,7 +16,8 @@ from host.commands.workplace import working
 from host.domain.principals import Act, Operator
 from host.engine import review as engine
 from host.engine.approve import Desk, load_case
-from host.engine.review import By, Known, Looked
+from host.engine.look import Known
+from host.engine.review import By, Looked
 from host.engine.wake import queue_app, waker
 from host.settings import Settings
 from host.views import Reviewed

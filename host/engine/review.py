@@ -8,32 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from host.domain.control import Actor, Control, Edge, Execution
-from host.domain.outcome import CallError, Outcome, Success
+from host.domain.control import Actor, Control, Edge
 from host.domain.state import CallRecord, Effect, State, from_row
 from host.domain.step import Step
 from host.domain.undo import Undone
 from host.domain.wait import ENDED, Wait
 from host.engine.approve import Desk, load_case
+from host.engine.look import Known, looked
 from host.engine.parts import Kind, Parts, new_jti
 from host.engine.reapply import NotPossibleError
 from host.engine.send import send
-from host.engine.settle import CUT_OFF, call_it_wrong
-from host.engine.verify import differences, read_arguments, unapproved
+from host.engine.settle import CUT_OFF
+from host.engine.verify import read_arguments
 from host.engine.wake import Wake
 from host.store import compensations, ledger, stops
 from host.store.errors import StaleWorkflowError
 from shared_contracts.contract import Tool
-from shared_contracts.errors import Category
 
 HANDED_OVER = frozenset({Control.NEEDS_HUMAN, Control.FAILED})
-ABSENT = CallError("proved_absent", Category.TRANSIENT, "nothing was executed, and no send is left")
-NOT_SUCCESS = CallError("not_success", Category.BUSINESS, "the effect that was found is no success")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +37,6 @@ class By:
 
     name: str
     os_user: str
-
-
-class Known(StrEnum):
-    """What a look by its key says of an effect."""
-
-    VERIFIED = "verified"
-    WRONG = "wrong"
-    REJECTED = "rejected"
-    ABSENT = "absent"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +121,7 @@ async def _looked(parts: Parts, state: State, effect: Effect, by: By, wake: Wake
     await parts.tools.turn(state.task.tenant_id, state.task.principal)
     outcome = await send(parts, state, read, read_arguments(read, call), float(read.timeout_seconds))
     step = _begin(parts, state, state.in_hand())
-    known = _record(step, tool, outcome)
+    known = looked(step, tool, outcome)
     goes_on = known is Known.VERIFIED and wake is not None and _stands(step, effect)
     if goes_on:
         step.note("effect_adopted", by.name, {"os_user": by.os_user})
@@ -180,55 +165,10 @@ async def _commit(connection: Any, step: Step, wait: Wait) -> State:
     return step.state.after(done.version, done.fence, done.active_ms, done.entered_active_ms, done.at)
 
 
-def _record(step: Step, tool: Tool, outcome: Outcome) -> Known:
-    """Write down what the look says of the effect in hand."""
-    effect = step.state.effect_in_hand()
-    if not isinstance(outcome, Success):
-        step.close_attempt(outcome.error.outcome, outcome.error)
-        return Known.UNKNOWN
-    step.close_attempt("success")
-    record = outcome.result["record"]
-    if effect is None or outcome.result["found"] is not (record is not None):
-        return Known.UNKNOWN
-    if record is None:
-        return _not_found(step, tool, effect, outcome.result["closed_through"])
-    if tool.succeeded(record):
-        return _found(step, tool, effect, record)
-    if tool.pending(record) or tool.doubtful(record) or effect.outcome is not None:
-        return Known.UNKNOWN
-    step.close_effect("rejected")
-    step.mark_call(Execution.FAILED, error=NOT_SUCCESS)
-    return Known.REJECTED
-
-
 def _stands(step: Step, effect: Effect) -> bool:
     """Tell whether the case may go on from an effect: it and all that comes before it is verified, and not undone."""
     own, standing = step.workflow.effects, step.state.evidence.verified_ids()
     return effect.name in own and all(name in standing for name in own[: own.index(effect.name) + 1])
-
-
-def _not_found(step: Step, tool: Tool, effect: Effect, closed_through: int) -> Known:
-    old = step.state.key_age(effect.idempotency_key) >= timedelta(days=tool.idempotency_retention_days)
-    if effect.outcome is not None or closed_through < effect.attempt or old:
-        return Known.UNKNOWN  # what was made and is not found, or may have been forgotten
-    step.close_effect("absent")
-    step.mark_call(Execution.FAILED, error=ABSENT)
-    return Known.ABSENT
-
-
-def _found(step: Step, tool: Tool, effect: Effect, record: Mapping[str, Any]) -> Known:
-    if step.state.in_hand().result is None:
-        step.mark_call(Execution.SUCCEEDED, result=record)
-    wrong = differences(tool, step.state.in_hand(), record) | unapproved(step, tool, record)
-    external_id = str(record[tool.external_id])
-    if wrong:
-        step.close_effect("succeeded", external_id=external_id, mismatch=wrong)
-        call_it_wrong(step, tool, wrong)
-        return Known.WRONG
-    if not effect.verified:
-        step.close_effect("succeeded", external_id=external_id, verified=True)
-        step.mark_call(Execution.VERIFIED, stamps=("verified",))
-    return Known.VERIFIED
 
 
 async def order_compensation(desk: Desk, workflow_id: UUID, by: By, reason: str, registry: Mapping[str, Tool]) -> None:

@@ -8,9 +8,10 @@ from uuid import UUID
 import pytest
 
 from host.engine.drive import drive
+from host.engine.look import Known
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError, reapply
-from host.engine.review import By, Known, adopt, close, look_up
+from host.engine.review import By, adopt, close, look_up
 from tests.support.approvals import desk
 from tests.support.engine import PINS, asynchronous, engine, no_wake, owners, rows, settle, take
 from tests.support.fake_tools import Answer, FakeTools, rejected, unknown, yen
