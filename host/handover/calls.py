@@ -14,13 +14,18 @@ from shared_contracts.record import Attempt, Call, CallError, EngineRead, Record
 from shared_contracts.tools import TOOLS
 
 Row = Mapping[str, Any]
-# What programs make up as an id has letters and digits and no blank; a name, a number or an address has not all of it.
-_IDENTIFIER = re.compile(r"(?=.*[A-Za-z])(?=.*[0-9])[A-Za-z0-9][A-Za-z0-9._:#-]{0,119}")
+# Only what programs make up: our own ids, UUIDs, and a vendor's, which are long and have no separator for words to stand
+# between. The turn in front of it is ours.
+_IDENTIFIER = re.compile(
+    r"call_[0-9a-f]{16}_[0-9]{1,6}|undo_[0-9]{1,6}_[0-9]{1,6}|t[0-9]{1,6}"
+    r"|(?:t[0-9]{1,6}:)?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?:call|toolu|fc)_(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,64})"
+)
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,79}")
 
 
 def identifier(text: str) -> str:
-    """Give an id that a planner chose where it looks like one, otherwise its digest."""
+    """Give an id that a planner chose where only a program makes up such a one, otherwise its digest."""
     if _IDENTIFIER.fullmatch(text) is not None:
         return text
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:16]}"

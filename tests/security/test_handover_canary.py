@@ -71,6 +71,7 @@ async def test_no_word_of_a_planner_is_on_the_sheet():
     wild = [
         ToolCall(CANARY, CANARY, {CANARY: CANARY}),
         ToolCall("hanako.canary@example.com", "get_order", {"order_id": CANARY}),
+        ToolCall("Canary.Hanako.090-1234-5678", "get_order", {"order_id": CANARY}),
         honest,
         Final({"status": "completed", "text": CANARY}, (CANARY,)),
         NeedsHuman(CANARY),

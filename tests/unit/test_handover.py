@@ -121,7 +121,18 @@ def test_a_reason_that_nobody_put_into_words_is_a_bug_that_shows():
         explained("because")
 
 
-@pytest.mark.parametrize("text", ["call_14d9e42685ce73eb_1", "toolu_01A9xQ", "0198c2f4-0000-7000-8000-00000000000a"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "call_14d9e42685ce73eb_1",
+        "undo_5_3",
+        "toolu_01A9xQ7rT2bC4dE6fG8h",
+        "t3:call_9xQ7rT2bC4dE6fG8hJ0kL1mN",
+        "t4",
+        "fc_68a1b2c3d4e5f60718293a4b",
+        "0198c2f4-0000-7000-8000-00000000000a",
+    ],
+)
 def test_what_looks_like_an_identifier_is_shown(text: str):
     assert identifier(text) == text
 
@@ -137,6 +148,14 @@ def test_what_looks_like_an_identifier_is_shown(text: str):
         "東京都1-2-3a",
         "a1\n",
         "a1" * 61,
+        "Yamada.Taro.090-1234-5678",
+        "yamada_taro1980",
+        "Tokyo-Chiyoda-1-1-Yamada",
+        "call_yamada_taro_1980",
+        "call_Yamada1980",
+        "t1:Yamada1980",
+        "toolu_YamadaTaroTokyoChiyoda",
+        "call_09012345678090123456",
         "<b>1</b>",
     ],
 )
