@@ -73,7 +73,7 @@ SELECT w.workflow_id
            AND control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')) w
  WHERE NOT EXISTS (SELECT FROM procrastinate_jobs j
                     WHERE j.status = 'todo' AND j.args ->> 'workflow_id' = w.workflow_id::text)
- ORDER BY w.due_at
+ ORDER BY w.due_at, w.workflow_id
  LIMIT CASE WHEN NOT stopped('parallel') THEN %(most)s
             WHEN EXISTS (SELECT FROM workflow WHERE lease_owner IS NOT NULL AND lease_until > clock_now()) THEN 0
             ELSE 1 END

@@ -148,7 +148,9 @@ END $$;
 -- Let some of those that are held go on, the oldest first; gives them.
 CREATE FUNCTION release_held(p_state text, p_most integer, p_actor text, p_reason text, p_details jsonb) RETURNS uuid[]
 LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
-DECLARE v_ids uuid[];
+DECLARE
+    v_at  timestamptz := clock_now();  -- one for all, so that they are woken in their order
+    v_ids uuid[];
 BEGIN
     PERFORM pg_advisory_xact_lock(stop_lock_key());
     IF anything_stopped() THEN
@@ -159,7 +161,7 @@ BEGIN
          WHERE wake_at IS NOT NULL AND wake_reason IN ('stopped', 'stopped_reads') AND state = p_state
          ORDER BY created_at, workflow_id LIMIT p_most FOR UPDATE),
     freed AS (
-        UPDATE workflow w SET wake_at = clock_now(), wake_reason = 'released' FROM chosen c
+        UPDATE workflow w SET wake_at = v_at, wake_reason = 'released' FROM chosen c
          WHERE w.workflow_id = c.workflow_id AND w.wake_reason IN ('stopped', 'stopped_reads')
         RETURNING w.workflow_id, w.created_at)
     SELECT array_agg(workflow_id ORDER BY created_at, workflow_id) INTO v_ids FROM freed;
