@@ -14,8 +14,8 @@ from shared_contracts.record import Attempt, Call, CallError, EngineRead, Record
 from shared_contracts.tools import TOOLS
 
 Row = Mapping[str, Any]
-# Only what programs make up: our own ids, UUIDs, and a vendor's, which are long and have no separator for words to stand
-# between. The turn in front of it is ours.
+# Only what programs make up: our own ids, UUIDs, and a vendor's, which are long and have no separator for words to
+# stand between. The turn in front of it is ours.
 _IDENTIFIER = re.compile(
     r"call_[0-9a-f]{16}_[0-9]{1,6}|undo_[0-9]{1,6}_[0-9]{1,6}|t[0-9]{1,6}"
     r"|(?:t[0-9]{1,6}:)?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
