@@ -339,6 +339,10 @@ DECLARE
     v_move legal_transition%ROWTYPE;
     v_started integer;  -- a case that was never begun is begun before it ends
 BEGIN
+    -- what may end in a stop takes the stop's lock before the row, as every step does
+    IF EXISTS (SELECT FROM compensation WHERE workflow_id = p_id AND state = 'required') THEN
+        PERFORM pg_advisory_xact_lock(stop_lock_key());
+    END IF;
     SELECT * INTO w FROM workflow
      WHERE workflow_id = p_id AND control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')
        AND (lease_until IS NULL OR lease_until <= v_at)
