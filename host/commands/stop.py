@@ -39,9 +39,9 @@ def read_reason(text: str) -> str:
 
 async def stop(settings: Settings, by: str, reason: str, *, reads: bool, as_json: bool) -> None:
     """Engage it; raises CommandError for a name that may not, and what a database raises that cannot be reached."""
-    actor, why = operator_of(settings, by, Act.STOP).name, read_reason(reason)
     scopes = stops.EVERYTHING if reads else (stops.NEW_WORK, stops.UPDATES)
     try:
+        actor, why = operator_of(settings, by, Act.STOP).name, read_reason(reason)
         async with reading(settings) as pool:
             before = await _engage(pool, stops.By(actor, why, {"os_user": os_user()}), scopes)
             view = await _seen(pool, actor, why, before)

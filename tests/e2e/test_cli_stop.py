@@ -109,6 +109,17 @@ def test_a_stop_reaches_tokens_for_outside_hosts_and_names_those_that_are_good_s
     assert resumed["lifted"]
 
 
+def test_a_stop_without_an_authorization_set_that_can_be_read_says_what_ends_everything_instead(
+    kessai: Cli, tmp_path: Path
+):
+    broken = tmp_path / "authz.json"
+    broken.write_text("{", "utf-8")
+    said = kessai("stop", "--as", "ito", *WHY, KESSAI_AUTHZ_FILE=str(broken))
+    assert (said.code, said.out) == (15, "")
+    assert "NOT known to be stopped" in said.err
+    assert " down ends every process at once" in said.err
+
+
 def test_only_who_owns_the_database_lifts(kessai: Cli):
     elsewhere = {"KESSAI_DSN": "host=127.0.0.1 port=1 dbname=host user=host_rt"}
     said = kessai("resume", "--as", "sato", *WHY, **elsewhere)
