@@ -141,7 +141,8 @@ async def _lift(settings: Settings, links: Links, pool: Pool, by: stops.By, done
     async with pool.connection() as connection:
         before = await stops.newest_act(connection)
     await _find_out(settings, links, pool, by)
-    async with pool.connection() as connection:
+    async with pool.connection() as connection, connection.transaction():
+        await stops.be_patient(connection)  # it reads every case
         reconciled = done.reconciled = await stops.reconcile(connection, by, before)
         done.again += await stops.stopped_since(connection, before)
     if done.again:
@@ -162,7 +163,8 @@ async def _lift(settings: Settings, links: Links, pool: Pool, by: stops.By, done
 
 async def _find_out(settings: Settings, links: Links, pool: Pool, by: stops.By) -> None:
     """Look up what is in doubt; where the tool server cannot be asked, it stays so and the record says it."""
-    async with pool.connection() as connection:
+    async with pool.connection() as connection, connection.transaction():
+        await stops.be_patient(connection)
         if not await stops.in_doubt(connection):
             return
     from host import wiring  # here, since it brings the protocol's client along

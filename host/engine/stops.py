@@ -28,16 +28,23 @@ _UNDER_WAY = frozenset({Control.TOOL_RUNNING, Control.OBSERVING})
 
 async def find_out(parts: Parts, by: By, patience_seconds: float = PATIENCE_SECONDS) -> int:
     """Find out what can be found out; gives how many cases were in doubt."""
-    async with parts.pool.connection() as connection:
+    async with parts.pool.connection() as connection, connection.transaction():
+        await stops.be_patient(connection)
         doubtful = await stops.in_doubt(connection)
     until = time.monotonic() + patience_seconds
     for one in doubtful:
-        if one.open:
+        if one.open and await _carried(parts, one.workflow_id):
             await _finish(parts, one.workflow_id, until)
     for one in doubtful:
         with suppress(NotPossibleError):  # a driver found it out, or a person acts on it at this moment
             await look_up(parts, one.workflow_id, by)
     return len(doubtful)
+
+
+async def _carried(parts: Parts, workflow_id: UUID) -> bool:
+    """Tell whether this program knows the case's release; a drive of one that it does not know counts as broken."""
+    task = (await load(parts, workflow_id)).task
+    return (task.kind, task.release) in parts.kinds
 
 
 async def _finish(parts: Parts, workflow_id: UUID, until: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +11,14 @@ import pytest
 from host.domain.control import STARTED
 from host.domain.step import Step
 from host.engine.drive import drive, load
+from host.engine.review import By
+from host.engine.stops import find_out
 from host.engine.worker import run_once as driven
 from host.planner.conformance import ConformancePlanner
 from host.store.errors import NotLiftedError, StaleWorkflowError
 from tests.support.engine import KINDS, advance_clock, asynchronous, engine, rows, settle, take
 from tests.support.fake_tools import FakeTools, rejected
-from tests.support.stops import held, lift, release, stop
+from tests.support.stops import held, lift, owner, reconciled, release, stop
 
 
 class SlowPlanner(ConformancePlanner):
@@ -124,3 +127,48 @@ async def test_while_a_call_is_under_way_the_stop_stays():
         await drive(parts, workflow_id)
         await lift(parts)
         assert await held(parts) == {"ELIGIBLE": 1}
+
+
+@asynchronous
+async def test_a_case_at_work_of_a_release_that_is_not_carried_stays_unknown_and_is_not_counted_as_broken():
+    tools = FakeTools()
+    async with engine(tools, lease_seconds=1) as parts:
+
+        def died(request: Any) -> Any:
+            tools.honest(request)
+            raise asyncio.CancelledError
+
+        tools.script["create_return"] = [died]
+        workflow_id = await take(parts)
+        with pytest.raises(asyncio.CancelledError):
+            await drive(parts, workflow_id)
+        await stop(parts)
+        advance_clock(parts, 60)
+        others = {("others", release): kind for (_, release), kind in parts.kinds.items()}
+        assert await find_out(replace(parts, kinds=others), By("sato", "tester"), 0) == 1
+        assert [one["workflow_id"] for one in (await reconciled(parts)).unsettled] == [str(workflow_id)]
+        assert await rows(parts, "SELECT recoveries FROM workflow") == [(0,)]
+
+
+@asynchronous
+async def test_a_broken_drive_of_what_is_undone_waits_for_a_stop_without_holding_its_row():
+    """Whoever holds the stop's lock and goes on to the row meets no deadlock."""
+    tools = FakeTools()
+    async with engine(tools) as parts:
+        tools.script["get_return"] = [tools.but(lines=[{"line_id": "1", "quantity": 2}])]
+        workflow_id = await take(parts)
+        assert (await drive(parts, workflow_id)).task.state == "COMPENSATION_REQUIRED"
+        advance_clock(parts, 25 * 3600)  # beyond its time
+        async with await owner(parts) as step, await owner(parts) as broken:
+            async with step.transaction():
+                await step.execute("SELECT pg_advisory_xact_lock_shared(stop_lock_key())")
+                pid = broken.info.backend_pid
+                counted = asyncio.create_task(broken.execute("SELECT count_broken_drive(%s, 0)", (workflow_id,)))
+                waits = "SELECT FROM pg_locks WHERE pid = %s AND NOT granted"
+                async with asyncio.timeout(20):
+                    while not (await (await step.execute(waits, (pid,))).fetchall()):
+                        assert not counted.done()
+                await step.execute("SET LOCAL lock_timeout = '5s'")
+                await step.execute("SELECT FROM workflow WHERE workflow_id = %s FOR UPDATE", (workflow_id,))
+            await counted
+        assert await rows(parts, "SELECT state FROM workflow") == [("NEEDS_REVIEW",)]
