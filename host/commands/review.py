@@ -12,6 +12,7 @@ from host.commands.lookup import found_id
 from host.commands.operator import operator as os_user
 from host.commands.operators import operator_of
 from host.commands.output import command, console, plain, write_json
+from host.commands.stop import read_reason
 from host.commands.workplace import working
 from host.domain.principals import Act, Operator
 from host.engine import review as engine
@@ -22,10 +23,8 @@ from host.engine.wake import queue_app, waker
 from host.settings import Settings
 from host.views import Reviewed
 from shared_contracts.base import dump
-from shared_contracts.digest import NotCanonicalError, storable_text
 from shared_contracts.tools import TOOLS
 
-REASON_MAX = 2000
 ReviewAct = Literal["adopt", "compensate", "close"]
 
 
@@ -64,14 +63,7 @@ async def review(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
 
 def _reason(wanted: Wanted) -> str:
     """Give the reason; raises CommandError where one is needed, or this is none."""
-    try:
-        reason = storable_text(wanted.reason.strip())
-    except NotCanonicalError as error:
-        raise CommandError(Exit.BAD_INPUT, "--reason holds what cannot be kept", str(error)) from error
-    if wanted.act != "adopt" and not 1 <= len(reason) <= REASON_MAX:
-        mend = f"Write it with --reason, in at most {REASON_MAX} characters. Nothing was changed."
-        raise CommandError(Exit.BAD_INPUT, f"{wanted.act} needs its reason", mend)
-    return reason
+    return "" if wanted.act == "adopt" else read_reason(wanted.reason, f"{wanted.act} needs its reason")
 
 
 async def _adopt(settings: Settings, workflow_id: UUID, by: By) -> Looked:
