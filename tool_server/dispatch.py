@@ -18,7 +18,7 @@ import psycopg
 import structlog
 from pydantic import SecretStr
 
-from shared_contracts.contract import Tool, offerable
+from shared_contracts.contract import FAMILIES, Tool, offerable
 from shared_contracts.tools import TOOLS
 from tool_server import relay
 from tool_server.binding import bind
@@ -31,7 +31,7 @@ from tool_server.store import calls
 from tool_server.store.migrate import NEWEST, NewerSchemaError
 from tool_server.store.pool import BusyError, Pool, UnavailableError
 from tool_server.store.standing import Away, Lookout, Slow, Standing, Works, WrongRole
-from tool_server.tools import Handler, notices, orders, policies, returns
+from tool_server.tools.catalogue import handlers
 from tool_server.validation import Checked, check_arguments, fault_of_output
 
 DRAIN_SECONDS = 18.0  # above the longest tool's timeout, below what a supervisor waits
@@ -48,19 +48,9 @@ class Dispatcher:
 
     def __init__(self, settings: Settings) -> None:
         self._post = open_post(settings)
-        self._pools = {
-            "orders": _pool("orders", settings.orders_dsn),
-            "policies": _pool("policies", settings.policies_dsn),
-            "returns": _pool("returns", settings.returns_dsn),
-            "notices": _pool("notices", settings.notices_dsn),
-        }
+        self._pools = {family: _pool(family, settings.dsn_of(family)) for family in FAMILIES}
         self._lookouts = {family: Lookout(pool) for family, pool in self._pools.items()}
-        self._handlers: dict[str, Handler] = {
-            **orders.HANDLERS,
-            **policies.HANDLERS,
-            **returns.HANDLERS,
-            **notices.handlers(self._post),
-        }
+        self._handlers = handlers(self._post)
         self._exit = AsyncExitStack()
         self._working: set[asyncio.Task[Any]] = set()
         self._relaying: asyncio.Task[None] | None = None

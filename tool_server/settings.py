@@ -90,6 +90,11 @@ class Settings(BaseSettings):
     mail_from: str | None = None
     mail_domain: str | None = None
 
+    def dsn_of(self, family: str) -> SecretStr:
+        """Give a family's own connection string: each family is a credential of its own."""
+        found: SecretStr = getattr(self, f"{family}_dsn")
+        return found
+
 
 class OwnerSettings(BaseSettings):
     """What the owner's commands need: `migrate`, `load`, `disable`, `enable`, `revoke`."""

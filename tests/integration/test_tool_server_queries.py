@@ -29,7 +29,7 @@ ROLE = {
 }
 NAMED = [(concept.stem, name) for concept in sorted(STORE.glob("*.sql")) for name in queries(concept.stem)]
 # Rows of orders, returns and notices are only ever reached through these.
-BOUND = ("%(tenant)s", "%(customer)s", "%(order)s")
+BOUND = ("%(tenant)s", "%(customer)s", "%(resource)s")
 
 
 def numbered(statement: str) -> str:

@@ -24,7 +24,7 @@ SELECT t.status, t.lines, p.email, p.name, p.language, public.clock_now(),
        EXISTS (SELECT FROM notices.outbox AS k WHERE k.tenant_id = t.tenant_id AND k.customer_id = t.customer_id
                                                  AND k.idempotency_key = %(key)s)
 FROM notices.returns_to_tell AS t LEFT JOIN notices.recipients AS p USING (tenant_id, customer_id)
-WHERE t.tenant_id = %(tenant)s AND t.customer_id = %(customer)s AND t.order_id = %(order)s
+WHERE t.tenant_id = %(tenant)s AND t.customer_id = %(customer)s AND t.order_id = %(resource)s
   AND t.return_id = %(return_id)s
   AND (%(corrects)s::text IS NULL OR EXISTS (
       SELECT FROM notices.outbox AS n

@@ -20,4 +20,4 @@ SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
         'refunded', jsonb_build_object('amount', n.refunded, 'currency', o.currency),
         'destination_ref', o.destination_ref, 'note', o.note, 'snapshot', o.snapshot, 'evidence_ref', 'order://' || o.order_id || '@' || o.version)
     FROM orders.orders AS o JOIN returns.refunded_amount AS n USING (tenant_id, order_id)
-    WHERE o.tenant_id = %(tenant)s AND o.customer_id = %(customer)s AND o.order_id = %(order)s)) AS a
+    WHERE o.tenant_id = %(tenant)s AND o.customer_id = %(customer)s AND o.order_id = %(resource)s)) AS a

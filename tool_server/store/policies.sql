@@ -2,4 +2,4 @@
 
 -- name: check_return_policy
 SELECT a.code, a.result FROM calls.answer(
-    %(call)s::jsonb, policies.facts(%(tenant)s, %(customer)s, %(order)s, %(requested_at)s::timestamptz)) AS a
+    %(call)s::jsonb, policies.facts(%(tenant)s, %(customer)s, %(resource)s, %(requested_at)s::timestamptz)) AS a

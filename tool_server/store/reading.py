@@ -13,7 +13,7 @@ from tool_server.store.pool import Pool
 
 
 async def read(pool: Pool, query: LiteralString, call: Call, **more: Any) -> Answer:
-    """Run a query that gives `code, result`, bounded by the token's tenant, customer and order."""
+    """Run a query that gives `code, result`, bounded by the token's tenant, customer and resource."""
     code, result = await pool.one(query, {"call": call_text(call), **bounds(call), **more})
     return answer(code, result)
 
@@ -23,7 +23,7 @@ def bounds(call: Call) -> dict[str, Any]:
     return {
         "tenant": call.caller.claims.tenant_id,
         "customer": call.details.customer,
-        "order": call.arguments[call.tool.resource_argument],
+        "resource": call.arguments[call.tool.resource_argument],
     }
 
 

@@ -3,7 +3,7 @@
 -- name: get_return
 SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
     SELECT r.record FROM returns.records AS r
-    WHERE r.tenant_id = %(tenant)s AND r.customer_id = %(customer)s AND r.order_id = %(order)s
+    WHERE r.tenant_id = %(tenant)s AND r.customer_id = %(customer)s AND r.order_id = %(resource)s
       AND r.return_id = %(return_id)s)) AS a
 
 -- name: get_return_links
@@ -17,7 +17,7 @@ SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
             coalesce(jsonb_agg(k.reference ORDER BY k.reference) FILTER (WHERE k.kind = 'accounting'), '[]'),
         'evidence_ref', 'return://' || r.return_id)
     FROM returns.records AS r LEFT JOIN returns.links AS k USING (tenant_id, return_id)
-    WHERE r.tenant_id = %(tenant)s AND r.customer_id = %(customer)s AND r.order_id = %(order)s
+    WHERE r.tenant_id = %(tenant)s AND r.customer_id = %(customer)s AND r.order_id = %(resource)s
       AND r.return_id = %(return_id)s
     GROUP BY r.return_id, r.order_id)) AS a
 
@@ -25,10 +25,10 @@ SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
 SELECT code, result FROM returns.look_up(%(call)s::jsonb)
 
 -- name: lock_order
-SELECT returns.lock_order(%(tenant)s, %(order)s)
+SELECT returns.lock_order(%(tenant)s, %(resource)s)
 
 -- name: facts
-SELECT policies.facts(%(tenant)s, %(customer)s, %(order)s, %(requested_at)s::timestamptz)
+SELECT policies.facts(%(tenant)s, %(customer)s, %(resource)s, %(requested_at)s::timestamptz)
 
 -- name: issue
 SELECT returns.issue(%(call)s::jsonb, %(ruled)s::jsonb)
