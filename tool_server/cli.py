@@ -117,21 +117,24 @@ def restored() -> None:
 
 
 @app.command("load", epilog=_EXITS)
-def load_file(
-    file: Annotated[Path, typer.Argument(help="A seed file: orders, rules and recipients of one snapshot.")],
+def load(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE…", help="Seed files: what the tools read, such as orders and rules.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Load orders, rules and recipients: all of the file or nothing. The same file again changes nothing."""
-    from tool_server.load import load, read_seed
+    """Load what the tools read: all of a file or nothing. The same file again changes nothing.
 
-    done = asyncio.run(load(_owner_dsn(), read_seed(file)))
-    if as_json:
-        _write_json(asdict(done))
-        return
-    typer.echo(
-        f"orders: {done.orders_new} new, {done.orders_updated} updated, {done.orders_unchanged} unchanged; "
-        f"policy versions: {done.policies} new; returns: {done.returns} new; recipients: {done.recipients} changed"
-    )
+    With several files --json writes one document after the other.
+    """
+    from tool_server.loads import load_file
+
+    for file in files:
+        done = asyncio.run(load_file(_owner_dsn(), file))
+        if as_json:
+            _write_json(asdict(done))
+        else:
+            typer.echo(str(done))
 
 
 @app.command(epilog=_EXITS)

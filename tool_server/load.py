@@ -53,6 +53,12 @@ class Loaded:
     returns: int
     recipients: int
 
+    def __str__(self) -> str:
+        return (
+            f"orders: {self.orders_new} new, {self.orders_updated} updated, {self.orders_unchanged} unchanged; "
+            f"policy versions: {self.policies} new; returns: {self.returns} new; recipients: {self.recipients} changed"
+        )
+
 
 def read_seed(path: Path) -> Seed:
     """Read and check a file; raises SeedError with every problem found."""

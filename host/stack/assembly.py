@@ -121,8 +121,9 @@ def migrate_tools(parts: StackParts) -> Program:
 
 
 def load_demo(parts: StackParts) -> Program:
-    """The packaged shop's orders and rules."""
-    return _command(parts, "load_demo", python_module(TOOLS, "load", str(parts.build.demo_file)), _tools_owner(parts))
+    """The packaged data: the shop's orders and rules, and what the other families have."""
+    files = map(str, parts.build.demo_files)
+    return _command(parts, "load_demo", python_module(TOOLS, "load", *files), _tools_owner(parts))
 
 
 def dump(parts: StackParts, side: Side, program: Path, file: Path) -> Program:

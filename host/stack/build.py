@@ -20,17 +20,17 @@ SOURCE = {".py", ".sql", ".json", ".yaml", ".toml"}
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A digest of all that is installed, which is one release, and the packaged shop, which is part of it."""
+    """A digest of all that is installed, which is one release, and the packaged data, which are part of it."""
 
     code: str
-    demo_file: Path
+    demo_files: tuple[Path, ...]
 
 
 @cache
 def installed_build() -> Build:
     """A few hundred small files, read once per process."""
     roots = {name: _root(name) for name in PACKAGES}
-    return Build(_digest(roots.values()), roots["tool_server"] / "demo" / "shop.json")
+    return Build(_digest(roots.values()), tuple(sorted((roots["tool_server"] / "demo").glob("*.json"))))
 
 
 def _root(package: str) -> Path:

@@ -120,7 +120,7 @@ async def _furnished(root: Path, within: Path, ends: Endpoints, orders: int) -> 
     refuse_unless_durable(made)
     seed = within / "shop.json"
     write_seed(seed, orders)
-    build = replace(installed_build(), demo_file=seed)
+    build = replace(installed_build(), demo_files=(seed,))
     parts = assembly.StackParts(home, server, ensure_keys(home), build, CHOICE)
     await processes.run_to_end(home, assembly.load_demo(parts), LOAD_SECONDS_MAX)
     with psycopg.connect(made.admin(Side.TOOLS), autocommit=True) as admin:

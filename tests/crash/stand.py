@@ -137,7 +137,7 @@ class Stand:
         """Let the shop have that many more orders."""
         file = self.within / f"orders-{self.loaded}.json"
         write_orders(file, range(self.loaded, self.loaded + orders))
-        program = assembly.load_demo(replace(self.parts, build=replace(self.parts.build, demo_file=file)))
+        program = assembly.load_demo(replace(self.parts, build=replace(self.parts.build, demo_files=(file,))))
         await processes.run_to_end(self.parts.home, replace(program, name=f"load-{self.loaded}"), LOAD_SECONDS)
         self.loaded += orders
 
