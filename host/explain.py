@@ -97,7 +97,8 @@ def _met(run: Run) -> Answered:
     verified = {effect.name for effect in record.effects if effect.verified_at is not None}
     details = [f"{name}: {'met' if name in verified else 'not met'}; {_condition(name)}" for name in workflow.effects]
     if record.state == workflow.success:
-        return "yes, every expected effect is verified", details
+        checked = "its answer was checked by code against what was observed in this run"
+        return f"yes, {'every expected effect is verified' if workflow.effects else checked}", details
     if record.status is Status.COMPLETED:
         return f"yes: the answer is {record.state} ({record.reason}), which needs no effect", details
     details += [f"left to a person: {step}" for step in steps(record.draft)]

@@ -34,10 +34,11 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Give every schema under its file name: a case per kind, a document per reading command."""
+    """Give every schema under its file name: a case and a result per kind, a document per reading command."""
     cases = {f"case.{kind}": workflow.case for kind, workflow in CURRENT.items()}
+    results = {f"result.{kind}": workflow.outcome for kind, workflow in CURRENT.items()}
     documents = {f"command.{name}": model for name, model in DOCUMENTS.items()}
-    return {f"{name}.json": wire_schema(model) for name, model in (cases | documents).items()}
+    return {f"{name}.json": wire_schema(model) for name, model in (cases | results | documents).items()}
 
 
 def write(folder: Path) -> None:

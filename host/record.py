@@ -12,7 +12,7 @@ from host.domain.control import ENDS, Control
 from host.domain.draft import drafted
 from host.domain.reasons import handover_class
 from host.domain.state import State, from_row
-from host.domain.workflow import Language, Workflow
+from host.domain.workflow import Ended, Language, Seen, Workflow
 from shared_contracts.base import dump, parse
 from shared_contracts.errors import ERRORS
 from shared_contracts.record import HandoverReason, Record, Status
@@ -48,7 +48,7 @@ def assemble(row: Row, workflow: Workflow) -> Record:
         "alerts": [_alert(entry) for entry in row["audit"] if entry["action"] == "alert"],
         "versions": dict(state.evidence.versions),
         "draft": _draft(state, row, workflow),
-        "result": _result(row, workflow, ids),
+        "result": _result(row, workflow, ids, seen),
     }
     return parse(Record, document)
 
@@ -140,18 +140,14 @@ def _effect(effect: Row, workflow_id: str) -> dict[str, Any]:
     return {**{name: effect[name] for name in names}, "step_id": f"{workflow_id}.{effect['step']}"}
 
 
-def _result(row: Row, workflow: Workflow, ids: Mapping[str, str]) -> dict[str, Any] | None:
+def _result(row: Row, workflow: Workflow, ids: Mapping[str, str], seen: tuple[Seen, ...]) -> dict[str, Any] | None:
     """Give what came of it, once it has ended; the evidence is that of every move of the business."""
     w = row["workflow"]
     if not workflow.is_end(w["state"]):
         return None
-    references = (reference for move in row["checkpoints"] for reference in move["evidence"])
-    return {
-        "outcome": w["state"].lower() if w["state"] == workflow.success else w["reason"],
-        "return_id": ids.get("return_id"),
-        "message_id": ids.get("message_id"),
-        "evidence_refs": list(dict.fromkeys(references)),
-    }
+    references = dict.fromkeys(reference for move in row["checkpoints"] for reference in move["evidence"])
+    ended = Ended(w["case_body"], w["state"], w["reason"], ids, seen, tuple(references))
+    return dump(workflow.result(ended))
 
 
 def _draft(state: State, row: Row, workflow: Workflow) -> dict[str, Any] | None:

@@ -220,11 +220,11 @@ class Versions(Contract):
 
 
 class Result(Contract):
-    """What the business got; only verified effects have an id here."""
+    """What the business got. What stands beside these two is the kind's own, as `result.<kind>.json` says."""
+
+    model_config = ConfigDict(extra="allow")
 
     outcome: str
-    return_id: str | None
-    message_id: str | None
     evidence_refs: tuple[str, ...]
 
 

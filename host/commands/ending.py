@@ -13,7 +13,7 @@ from rich.text import Text
 
 from host.commands.exits import Exit, exit_of
 from host.commands.follow import STOPS
-from host.commands.output import COLOURS, command, plain, say
+from host.commands.output import COLOURS, command, own_members, plain, say
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
 from host.settings import Settings
@@ -26,18 +26,15 @@ HEADER_BYTES = 16_384
 
 def show(to: Console, record: Record, settings: Settings, maildir: Path | None) -> None:
     """Say what came of it."""
-    result = record.result
     to.print()
     to.print(Text(record.state, style=COLOURS.get(record.state, "bold")), Text(f"({plain(record.reason)})"))
     if record.handover_reason is not None:
         _line(to, "a person", f"has it: {record.handover_reason}")
     for number, step in enumerate(steps(record.draft)):
         _line(to, "draft" if number == 0 else "then", step)
-    if result is not None and result.return_id is not None:
-        _line(to, "return", result.return_id)
-    if result is not None and result.message_id is not None:
-        _line(to, "message", result.message_id)
-        mail = None if maildir is None else find_mail(maildir, result.message_id)
+    for name, value in own_members(record.result):
+        _line(to, name, value)
+        mail = find_mail(maildir, value) if name == "message" and maildir is not None else None
         if mail is not None:
             _line(to, "mail", str(mail))
     if record.approvals and record.approvals[-1].decision is None and record.status is Status.WAITING:

@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from host.settings import Settings
+from shared_contracts.record import Result
 
 COLOURS = {
     "COMPLETED": "green", "completed": "green", "verified": "green", "succeeded": "green", "success": "green",
@@ -83,3 +85,12 @@ def command(settings: Settings, *arguments: str) -> str:
         program = f"{shlex.quote(sys.executable)} -m host.cli"
     home = "" if settings.home is None else f"KESSAI_HOME={shlex.quote(str(settings.home))} "
     return f"{home}{program} {shlex.join(arguments)}"
+
+
+def own_members(result: Result | None) -> Iterator[tuple[str, str]]:
+    """Give what a kind's result tells beside the outcome and its evidence; what there is none of is left out."""
+    told = {} if result is None or result.model_extra is None else result.model_extra
+    for name, value in told.items():
+        if value is not None:
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield name.removesuffix("_id").removesuffix("_codes").replace("_", " "), shown if shown else "none"

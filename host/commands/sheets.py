@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from host.commands.output import COLOURS, add, plain, table
+from host.commands.output import COLOURS, add, own_members, plain, table
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
 from host.store.record import Match
@@ -50,15 +50,17 @@ def _head(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
         "a person": shown.handover_reason,
         "hand over": f"kessai handover {shown.workflow_id}" if is_a_persons(shown) else None,
         "request": f"{w['request_id']} by {w['principal']} for {w['resource']}",
-        "message": f"{row['message_length']} characters, sha256 {row['message_sha256']}",
+        "wrote": None if row["message_length"] is None else _wrote(row),
         "versions": f"{shown.versions.order_snapshot} · {shown.versions.policy} · {shown.versions.authz}",
-        "return": None if shown.result is None else shown.result.return_id,
-        "notice": None if shown.result is None else shown.result.message_id,
     }
-    for name, value in lines.items():
+    for name, value in (*lines.items(), *own_members(shown.result)):
         if value is not None:
             style = COLOURS.get(shown.state, "") if name == "stands" else ""
             to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value), style=style), sep="", soft_wrap=True)
+
+
+def _wrote(row: Mapping[str, Any]) -> str:
+    return f"{row['message_length']} characters, sha256 {row['message_sha256']}"
 
 
 def _alerts(to: Console, shown: Record) -> None:

@@ -15,10 +15,11 @@ from pydantic import BaseModel
 
 from host.domain.control import INTO_END, OBSERVED, PLAIN, REFUSED, REOPENED, STARTED, Actor, Control, Edge
 from host.domain.limits import Limits
-from host.domain.proposals import PlannerDecision, PlannerView
+from host.domain.proposals import Final, PlannerDecision, PlannerView
 from host.domain.severe import Severe
 from host.domain.undo import Undo
 from shared_contracts.base import Money
+from shared_contracts.record import Result
 
 # While a request is under way no clock, approver or operator moves the row: their event waits for its outcome.
 _UNDER_WAY = frozenset({Control.TOOL_RUNNING, Control.OBSERVING})
@@ -104,6 +105,18 @@ class Seen:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A case at its end, as its result is made from: verified effects' ids by name, and each reference once."""
+
+    case: Mapping[str, Any]
+    state: str
+    reason: str
+    ids: Mapping[str, str]
+    seen: tuple[Seen, ...]
+    evidence_refs: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Workflow:
     """One business. Functions are pure; none of them sees a credential, a key or a clock."""
@@ -136,7 +149,12 @@ class Workflow:
     overstepped: Callable[[tuple[Seen, ...], Mapping[str, Any], Money | None], bool]
     severe: Callable[[str, Mapping[str, Any]], Severe]  # what an effect is that differs in these fields
     message: Callable[[str, str, Language, Mapping[str, str], tuple[Seen, ...]], str]
+    outcome: type[Result]
+    result: Callable[[Ended], Result]  # what the business got, from states, observations and verified effects alone
     owners: Mapping[str, str]  # who answers for a case in each state
+    # whether a planner's word that the task is done holds by what was observed, and what it means; None: it does not.
+    # A kind without it ends by verified effects alone and takes no word for it
+    finish: Callable[[Mapping[str, Any], tuple[Seen, ...], Final], Finding | None] | None = None
 
     def transition(self, source: str, event: str, by: Actor, *, ends: bool | None = None) -> Transition | None:
         """Find the move that `event` makes from `source` where `by` says so: a word may mean two things to two.

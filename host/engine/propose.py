@@ -23,6 +23,7 @@ from host.engine.again import stop_at_seventh
 from host.engine.approval import action_of, void
 from host.engine.compensate import await_tool, halt
 from host.engine.decide import Proposed, authorise, offered, turns_left
+from host.engine.finish import finish
 from host.engine.parts import Parts, new_jti
 from host.engine.settle import OUTDATED, approval_expired, ask_again
 from host.engine.wellformed import fault_of, fault_of_arguments
@@ -33,7 +34,6 @@ from shared_contracts.contract import Tool
 log = structlog.get_logger()
 _NO_DECISION = PlannerFault("not_a_decision", "Answer with one tool call, a final answer or a hand-over.")
 _FAILED = PlannerFault("planner_failed", "The planner broke down; nothing was proposed.")
-_NOT_DONE = PlannerFault("unbacked_completion_claim", "The task is not done; propose the next call.")
 
 
 async def ask_planner(parts: Parts, step: Step) -> Wait | None:
@@ -48,8 +48,9 @@ async def ask_planner(parts: Parts, step: Step) -> Wait | None:
             return _judge(parts, step, proposal)
         case NeedsHuman(reason):
             return step.review("planner_needs_human", reason if reason in FROM_PLANNER else "planner_needs_human")
-        case Final():
-            return _refuse(step, _NOT_DONE)
+        case Final() as final:
+            fault = finish(step, final)
+            return None if fault is None else _refuse(step, fault)
         case PlannerFault() as fault:
             return _refuse(step, fault)
         case _:

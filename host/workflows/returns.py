@@ -20,11 +20,12 @@ from host.domain.limits import Limits
 from host.domain.proposals import NeedsHuman, PlannerDecision, PlannerView, ToolCall
 from host.domain.severe import Severe
 from host.domain.undo import Impossible, NextCall, Undo, Undone
-from host.domain.workflow import RESUME, Approvable, Finding, Seen, Transition, Version, Workflow
+from host.domain.workflow import RESUME, Approvable, Ended, Finding, Seen, Transition, Version, Workflow
 from host.workflows.returns_messages import message
 from shared_contracts.base import Contract, Identifier, Moment, Money, Prose, parse
 from shared_contracts.digest import digest
 from shared_contracts.policies import PolicyFacts
+from shared_contracts.record import Result
 from shared_contracts.returns import Ask, ReturnLines, ReturnReason, Ruling, RulingOutcome, rule
 
 
@@ -40,6 +41,13 @@ class ReturnsCase(Contract):
     message: Prose
     requested_at: Moment | None = None
     asks: Annotated[tuple[Ask, ...], Field(max_length=3)] = ()
+
+
+class ReturnsResult(Result):
+    """What a return came to."""
+
+    return_id: str | None
+    message_id: str | None
 
 
 class S(StrEnum):
@@ -285,6 +293,16 @@ def overstepped(seen: tuple[Seen, ...], record: Mapping[str, Any], approved: Mon
     return refund.amount + facts.other_returns.amount >= facts.approval_threshold.amount
 
 
+def result(ended: Ended) -> ReturnsResult:
+    """Say what came of the request; only what was verified has an id."""
+    return ReturnsResult(
+        outcome=ended.state.lower() if ended.state == S.COMPLETED else ended.reason,
+        return_id=ended.ids.get("return_id"),
+        message_id=ended.ids.get("message_id"),
+        evidence_refs=ended.evidence_refs,
+    )
+
+
 def propose(view: PlannerView) -> PlannerDecision:
     """Propose what the state asks for: the deterministic driver of this business, no model."""
     case = view.case
@@ -346,5 +364,7 @@ RETURNS = Workflow(
     severe=severe,
     overstepped=overstepped,
     message=message,
+    outcome=ReturnsResult,
+    result=result,
     owners=OWNERS,
 )
