@@ -57,7 +57,7 @@ def run(
     from host.commands import run as running
 
     read = settings.load()
-    asked = running.prepare(case, read.principal if principal is None else principal, as_of)
+    asked = running.prepare(case, principal, as_of)
     sys.exit(launch(running.run(read, asked, fresh=fresh, as_json=as_json)))
 
 

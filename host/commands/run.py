@@ -25,6 +25,7 @@ from host.commands.follow import Follower, Timeline
 from host.commands.lookup import found_id, record_of
 from host.commands.output import command, console, plain, say, write_json
 from host.commands.workplace import Workplace, emptied, working
+from host.domain.principals import AuthorizationSet, Principal
 from host.domain.workflow import Workflow
 from host.engine.accept import CASE_BYTES_MAX, CaseError, Origin, Taken, accept, read_case, read_document
 from host.engine.drive import drive
@@ -44,7 +45,7 @@ class Submission:
 
     workflow: Workflow
     case: BaseModel
-    principal: str
+    principal: str | None
     as_of: datetime | None
 
 
@@ -58,7 +59,7 @@ class Continuation:
 Asked = Submission | Continuation
 
 
-def prepare(argument: str, principal: str, as_of: str | None) -> Asked:
+def prepare(argument: str, principal: str | None, as_of: str | None) -> Asked:
     """Tell a case from a name, and read the case; raises CaseError and CommandError."""
     path = Path(argument)
     if argument != "-" and not path.exists():
@@ -116,7 +117,7 @@ async def run(settings: Settings, asked: Asked, *, fresh: bool, as_json: bool) -
 
         configure()
         async with wiring.driver(settings, place.links) as driver:
-            known = await _workflow(driver, asked)
+            known = await _workflow(driver, asked, settings)
             try:
                 return await _follow(settings, place, driver, asked, known, to)
             except asyncio.CancelledError:
@@ -124,19 +125,27 @@ async def run(settings: Settings, asked: Asked, *, fresh: bool, as_json: bool) -
                 raise
 
 
-async def _workflow(driver: Driver, asked: Asked) -> Taken:
+async def _workflow(driver: Driver, asked: Asked, settings: Settings) -> Taken:
     parts = driver.parts
     if isinstance(asked, Continuation):
         return Taken(await found_id(parts.pool, asked.name), created=False)
-    principal = parts.authorization.by_name().get(asked.principal)
-    if principal is None:
-        names = ", ".join(sorted(parts.authorization.by_name()))
-        raise CommandError(
-            Exit.BAD_INPUT, f"there is no principal {asked.principal!r}", f"The principals are: {names}."
-        )
+    principal = _principal(parts.authorization, asked, settings)
     kind = parts.kinds[asked.workflow.kind, asked.workflow.release]
     # nobody is woken: this process drives it, and a sweeper brings it to a worker should this process die
     return await accept(parts.pool, kind, asked.case, Origin(principal, asked.as_of), driver.pins, _nobody)
+
+
+def _principal(authorization: AuthorizationSet, asked: Submission, settings: Settings) -> Principal:
+    """Find who asks: as the command says, as the setting says, or whom the authorization set names for the kind."""
+    named = asked.principal
+    if named is None and "principal" not in settings.model_fields_set:
+        named = authorization.asking_for(asked.workflow.kind)
+    name = settings.principal if named is None else named
+    principal = authorization.by_name().get(name)
+    if principal is None:
+        names = ", ".join(sorted(authorization.by_name()))
+        raise CommandError(Exit.BAD_INPUT, f"there is no principal {name!r}", f"The principals are: {names}.")
+    return principal
 
 
 async def _nobody(connection: AsyncConnection[Any], workflow_id: UUID) -> None:

@@ -14,13 +14,17 @@ from shared_contracts.contract import Scope
 
 
 class Principal(Contract):
-    """A requester: one tenant, and exactly these scopes and tools; an empty list is no permission at all."""
+    """A requester: one tenant, and exactly these scopes and tools; an empty list is no permission at all.
+
+    `asks_for` names the kinds whose cases are taken in under this name where nobody is named; it permits nothing.
+    """
 
     name: Name
     tenant_id: Identifier
     roles: tuple[Line, ...]
     scopes: frozenset[Scope]
     tools: frozenset[Identifier]
+    asks_for: frozenset[Identifier] = frozenset()
 
 
 class Act(StrEnum):
@@ -65,3 +69,8 @@ class AuthorizationSet(Contract):
     def by_name(self) -> Mapping[str, Principal]:
         """Index the principals; a name that stands twice is refused when the set is loaded."""
         return {principal.name: principal for principal in self.principals}
+
+    def asking_for(self, kind: str) -> str | None:
+        """Name who asks for cases of the kind where nobody is named; None where that is nobody, or several."""
+        names = [principal.name for principal in self.principals if kind in principal.asks_for]
+        return names[0] if len(names) == 1 else None
