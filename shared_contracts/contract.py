@@ -31,6 +31,8 @@ class Scope(StrEnum):
     RETURNS_WRITE = "returns:write"
     NOTICES_READ = "notices:read"
     NOTICES_WRITE = "notices:write"
+    DOCUMENT_READ = "document:read"
+    DOCUMENT_RESOLVE = "document:resolve"
 
 
 FAMILIES: Final = tuple(dict.fromkeys(scope.value.partition(":")[0] for scope in Scope))

@@ -6,7 +6,7 @@ the contract tests all read this table. To add a tool: two models, one row, one 
 
 from __future__ import annotations
 
-from shared_contracts import notices, orders, policies, returns
+from shared_contracts import claims, notices, orders, policies, returns
 from shared_contracts.contract import (
     FROM_TOKEN,
     Ambiguous,
@@ -19,6 +19,7 @@ from shared_contracts.contract import (
 )
 
 _CUSTOMER_ORDER = "an order of the token's own tenant and customer"
+_CLAIMANT_CASE = "a case of the token's own tenant and claimant"
 _DAY_HOURS = 24
 _YEAR_DAYS = 365
 
@@ -152,6 +153,43 @@ TOOLS: dict[str, Tool] = {
             compensate_with="send_correction_notice", compensate_within_hours=_DAY_HOURS,
             forbidden_when=("not_found", "notice_rejected"),
             owner="notice-platform", business_owner="customer-care",
+        ),
+        Tool(
+            name="caseops_get_case_snapshot", version="1.0",
+            summary="Read one claim: its classified documents, and the version of the rules that it is bound to.",
+            arguments=claims.GetCaseSnapshot, result=claims.CaseSnapshot,
+            scope=Scope.DOCUMENT_READ, risk=Risk.READ, targets=_CLAIMANT_CASE, resource_argument="case_id",
+            preconditions=("case_is_the_claimants",),
+            timeout_seconds=5, attempts_max=2, evidence=("case_id", "version", "evidence_ref"),
+            owner="document-platform", business_owner="claims-desk",
+        ),
+        Tool(
+            name="caseops_get_policy_requirements", version="1.0",
+            summary="Read which documents the claim's own version of the rules requires.",
+            arguments=claims.GetPolicyRequirements, result=claims.PolicyRequirements,
+            scope=Scope.DOCUMENT_READ, risk=Risk.READ, targets=_CLAIMANT_CASE, resource_argument="case_id",
+            after=("caseops_get_case_snapshot",), preconditions=("case_is_the_claimants",),
+            timeout_seconds=5, attempts_max=2, evidence=("rule_set", "evidence_ref"),
+            owner="document-platform", business_owner="claims-desk",
+        ),
+        Tool(
+            name="caseops_list_unclassified_documents", version="1.0",
+            summary="List the claim's documents that nobody has classified yet.",
+            arguments=claims.ListUnclassifiedDocuments, result=claims.UnclassifiedDocuments,
+            scope=Scope.DOCUMENT_READ, risk=Risk.READ, targets=_CLAIMANT_CASE, resource_argument="case_id",
+            after=("caseops_get_policy_requirements",), preconditions=("case_is_the_claimants",),
+            timeout_seconds=5, attempts_max=2, evidence=("case_id", "version", "evidence_ref"),
+            owner="document-platform", business_owner="claims-desk",
+        ),
+        Tool(
+            name="caseops_resolve_document_alias", version="1.0",
+            summary="Look up what a governed rule names one unclassified document of the claim by its title.",
+            arguments=claims.ResolveDocumentAlias, result=claims.DocumentAlias,
+            scope=Scope.DOCUMENT_RESOLVE, risk=Risk.READ, targets=_CLAIMANT_CASE, resource_argument="case_id",
+            proposed_arguments=("document_id",),
+            after=("caseops_list_unclassified_documents",), preconditions=("case_is_the_claimants",),
+            timeout_seconds=5, attempts_max=2, evidence=("document_id", "rule_version", "evidence_ref"),
+            owner="document-platform", business_owner="claims-desk",
         ),
     )
 }  # fmt: skip

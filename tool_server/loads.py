@@ -11,13 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from tool_server import load as shop
+from tool_server import load_cases as cases
 
 
 async def _shop(dsn: str, file: Path) -> Any:
     return await shop.load(dsn, shop.read_seed(file))
 
 
-LOADERS: dict[str, Callable[[str, Path], Awaitable[Any]]] = {"orders": _shop}
+async def _cases(dsn: str, file: Path) -> Any:
+    return await cases.load(dsn, cases.read_seed(file))
+
+
+LOADERS: dict[str, Callable[[str, Path], Awaitable[Any]]] = {"orders": _shop, "cases": _cases}
 
 
 async def load_file(dsn: str, file: Path) -> Any:

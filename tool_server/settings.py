@@ -80,6 +80,7 @@ class Settings(BaseSettings):
     policies_dsn: SecretStr = _dsn("the connection of the tools that judge by the rules", "tools_policies")
     returns_dsn: SecretStr = _dsn("the connection of the tools that make returns", "tools_returns")
     notices_dsn: SecretStr = _dsn("the connection of the tools that send notices", "tools_notices")
+    document_dsn: SecretStr = _dsn("the connection of the tools that read documents", "tools_document")
 
     maildir: Path | None = None
     smtp_host: str | None = None

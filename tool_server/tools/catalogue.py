@@ -6,7 +6,7 @@ Invariant: a name has one handler. Two families that claim the same one are foun
 from __future__ import annotations
 
 from tool_server.errors import ToolServerError
-from tool_server.tools import Handler, notices, orders, policies, returns
+from tool_server.tools import Handler, claims, notices, orders, policies, returns
 from tool_server.tools.notices import Post
 
 
@@ -16,7 +16,7 @@ class TwiceHandledError(ToolServerError):
 
 def handlers(post: Post) -> dict[str, Handler]:
     """Give the handler of each tool; those of notices send by `post`."""
-    families = (orders.HANDLERS, policies.HANDLERS, returns.HANDLERS, notices.handlers(post))
+    families = (orders.HANDLERS, policies.HANDLERS, returns.HANDLERS, notices.handlers(post), claims.HANDLERS)
     found: dict[str, Handler] = {}
     for family in families:
         twice = found.keys() & family.keys()
