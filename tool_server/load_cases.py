@@ -22,6 +22,12 @@ from tool_server.seed_checks import Problem
 from tool_server.store.queries import queries
 
 SEED = queries("claims_seed")
+_STATEMENTS = {
+    "rule_sets": ("put_rule_sets", "changed_rule_sets"),
+    "aliases": ("put_aliases", "changed_aliases"),
+    "cases": ("put_cases", "changed_cases"),
+    "documents": ("put_documents", "changed_documents"),
+}
 
 
 class SeedAlias(Contract):
@@ -114,8 +120,9 @@ async def load(dsn: str, seed: SeedCases) -> LoadedCases:
 
 async def _put(connection: AsyncConnection, name: str, rows: list[dict[str, Any]]) -> int:
     given = {"rows": orjson.dumps(rows).decode()}
-    added = (await connection.execute(SEED[f"put_{name}"], given)).rowcount
-    changed = await (await connection.execute(SEED[f"changed_{name}"], given)).fetchall()
+    put, differing = _STATEMENTS[name]
+    added = (await connection.execute(SEED[put], given)).rowcount
+    changed = await (await connection.execute(SEED[differing], given)).fetchall()
     if changed:
         raise SeedError(
             [Problem(place, "is known with another content; give it a new version") for (place,) in changed]

@@ -21,6 +21,8 @@ ROLE = {
     "returns": "tools_returns",
     "approvals": "tools_returns",
     "notices": "tools_notices",
+    "claims": "tools_document",
+    "claims_seed": "tools_owner",
     "restored": "tools_owner",
     "role": "tools_orders",
     "seed": "tools_owner",
@@ -58,12 +60,12 @@ def test_every_file_of_statements_is_known_here() -> None:
     assert {concept for concept, _ in NAMED} == set(ROLE)
 
 
-@pytest.mark.parametrize("concept", ["orders", "policies", "returns", "approvals", "notices"])
+@pytest.mark.parametrize("concept", ["orders", "policies", "returns", "approvals", "notices", "claims"])
 def test_every_statement_over_a_customers_data_is_bounded_by_tenant_and_customer(concept: str) -> None:
     """A statement either names all bounds, or hands the whole call to a function that does."""
     for name, statement in queries(concept).items():
         over_data = re.search(
-            r"\b(FROM|JOIN) (orders\.|returns\.records|notices\.returns_to_tell)|policies\.facts", statement
+            r"\b(FROM|JOIN) (orders\.|document\.|returns\.records|notices\.returns_to_tell)|policies\.facts", statement
         )
         if over_data:
             assert all(bound in statement for bound in BOUND), name

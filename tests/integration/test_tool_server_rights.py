@@ -17,7 +17,7 @@ from tests.support.tool_shop import Shop, open_shop
 from tool_server.dispatch import Dispatcher
 from tool_server.store.roles import ROLES
 
-SCHEMAS = {"orders", "policies", "returns", "notices"}
+SCHEMAS = {"orders", "policies", "returns", "notices", "document"}
 # What a family may read of another: views without a personal column, and nothing else.
 LENT = {
     "tools_orders": {"returns.returned_units", "returns.refunded_amount"},
@@ -26,6 +26,7 @@ LENT = {
         "orders.owned", "policies.order_lines", "policies.category_rules", "policies.versions", "policies.amounts",
     },
     "tools_notices": {"orders.owned"},
+    "tools_document": set(),
     "tools_auditor": {
         "returns.returns", "returns.return_lines", "returns.cancellations", "returns.links", "notices.audited",
         "returns.approvers", "returns.approvals_used",
@@ -35,6 +36,7 @@ APPEND_ONLY = (
     "calls.log", "calls.key", "calls.key_closed", "calls.token_used", "calls.tool_switch", "calls.revocation",
     "returns.returns", "returns.return_lines", "returns.cancellations", "returns.links", "policies.versions",
     "policies.rules", "policies.amounts", "returns.approvers", "returns.approvals_used",
+    "document.rule_sets", "document.aliases", "document.cases", "document.documents",
 )  # fmt: skip
 # A destination's reference is none of them: it tells neither an account nor an address.
 PERSONAL = ("email", "name", "note", "content", "language")
@@ -62,7 +64,7 @@ def relations(shop: Shop) -> Iterator[tuple[str, str, list[str]]]:
             " CASE WHEN has_table_privilege(%s, c.oid, 'DELETE') THEN 'DELETE' END,"
             " CASE WHEN has_table_privilege(%s, c.oid, 'TRUNCATE') THEN 'TRUNCATE' END], NULL)"
             " FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-            " WHERE n.nspname IN ('calls', 'orders', 'policies', 'returns', 'notices') AND c.relkind IN ('r', 'v')",
+            " WHERE n.nspname IN ('calls', 'orders', 'policies', 'returns', 'notices', 'document') AND c.relkind IN ('r', 'v')",
             *[role] * 5,
         )
         for relation, rights in rows:

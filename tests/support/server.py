@@ -177,6 +177,7 @@ def settings_for(issuer: Issuer, **changes: Any) -> Settings:
         "policies_dsn": "unused",
         "returns_dsn": "unused",
         "notices_dsn": "unused",
+        "document_dsn": "unused",
     }
     return Settings(**{**base, **changes})
 

@@ -168,7 +168,7 @@ def test_a_tools_family_is_the_credential_that_its_scope_belongs_to():
     families = {tool.name: tool.family for tool in TOOLS.values()}
     assert families["get_order"] == "orders"
     assert families["create_return"] == families["find_return"] == "returns"
-    assert set(families.values()) == {"orders", "policies", "returns", "notices"}
+    assert set(families.values()) == {"orders", "policies", "returns", "notices", "document"}
 
 
 # --- prose decides nothing -----------------------------------------------------------------------------------

@@ -123,9 +123,11 @@ def test_the_authorization_set_names_known_scopes_and_tools_alone():
         assert principal["name"].endswith(f"@{principal['tenant_id']}")
 
 
-def test_the_desk_may_do_all_six_kinds_and_the_reader_writes_nothing():
+def test_a_desk_may_do_all_of_its_own_business_and_the_reader_writes_nothing():
+    documents = {Scope.DOCUMENT_READ, Scope.DOCUMENT_RESOLVE}
     by_name = {principal["name"]: set(principal["scopes"]) for principal in AUTHZ["principals"]}
-    assert by_name["returns-desk@acme-jp"] == by_name["returns-desk@hoshi-jp"] == set(Scope)
+    assert by_name["returns-desk@acme-jp"] == by_name["returns-desk@hoshi-jp"] == set(Scope) - documents
+    assert by_name["claims-desk@anshin-jp"] == documents
     assert not any(scope.endswith(":write") for scope in by_name["returns-reader@acme-jp"])
 
 

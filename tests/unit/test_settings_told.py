@@ -47,7 +47,7 @@ def test_all_that_is_missing_is_told_at_once_one_per_line():
     with pytest.raises(SettingsError) as caught:
         tools_settings.load(tools_settings.Settings)
     lines = str(caught.value).splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert all(" is missing: the " in line and ", such as KESSAI_TOOLS_" in line for line in lines)
     assert all(line.endswith("see “Several machines” in RUNBOOK.md") for line in lines)
 

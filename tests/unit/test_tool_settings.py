@@ -14,6 +14,7 @@ GOOD = {
     "POLICIES_DSN": "host=db",
     "RETURNS_DSN": "host=db",
     "NOTICES_DSN": "host=db",
+    "DOCUMENT_DSN": "host=db",
 }
 
 

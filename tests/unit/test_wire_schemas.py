@@ -24,6 +24,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "reason": {"reason": "changed_mind"},
     "return_id": {"return_id": "R-1"},
     "corrects": {"corrects": "<m-1@mail.example>"},
+    "case_id": {"case_id": "C-1"},
+    "rule_set": {"rule_set": "motor@2026.1"},
+    "document_id": {"document_id": "D-1"},
 }
 
 
@@ -141,7 +144,7 @@ def test_the_scan_would_find_the_names_that_it_looks_for():
 @EVERY_TOOL
 @pytest.mark.parametrize(("length", "fits"), [(0, False), (1, True), (80, True), (81, False)])
 def test_an_identifier_has_from_one_to_eighty_characters(tool, length, fits):
-    for name in set(tool.input_schema["properties"]) & {"order_id", "return_id"}:
+    for name in set(tool.input_schema["properties"]) & {"order_id", "return_id", "case_id", "document_id"}:
         arguments = good(tool) | {name: "A" * length}
         assert accepted(tool, arguments) is fits
         assert jsonschema_rs.validator_for(tool.input_schema).is_valid(arguments) is fits
@@ -154,7 +157,7 @@ def test_an_identifier_has_from_one_to_eighty_characters(tool, length, fits):
     ids=repr,
 )
 def test_an_identifier_is_text_of_plain_characters(tool, wrong):
-    assert not accepted(tool, good(tool) | {"order_id": wrong})
+    assert not accepted(tool, good(tool) | {tool.resource_argument: wrong})
 
 
 @EVERY_TOOL
@@ -183,6 +186,9 @@ ANYTHING = st.fixed_dictionaries(
     {},
     optional={
         "order_id": SCALARS,
+        "case_id": SCALARS,
+        "rule_set": SCALARS | st.just("motor@2026.1"),
+        "document_id": SCALARS,
         "reason": SCALARS,
         "return_id": SCALARS,
         "corrects": SCALARS | st.just("<m-1@mail.example>"),
