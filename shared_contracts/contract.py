@@ -35,6 +35,8 @@ class Scope(StrEnum):
     DOCUMENT_RESOLVE = "document:resolve"
 
 
+# What changes anything is under the verb `write` and nothing else is: tools are held to that by a test.
+READING: Final = frozenset(scope for scope in Scope if not scope.value.endswith(":write"))
 FAMILIES: Final = tuple(dict.fromkeys(scope.value.partition(":")[0] for scope in Scope))
 
 

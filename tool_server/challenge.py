@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared_contracts.contract import Scope
+from shared_contracts.contract import READING, Scope
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-_READS = " ".join(sorted(scope.value for scope in Scope if scope.value.endswith(":read")))
+_READS = " ".join(sorted(scope.value for scope in READING))
 
 
 class Challenges:

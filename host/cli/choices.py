@@ -26,9 +26,9 @@ def writes() -> list[str]:
 
 def reading_scopes() -> list[str]:
     """Give the scopes that a token may be given by name."""
-    from shared_contracts.contract import Scope
+    from shared_contracts.contract import READING
 
-    return [scope.value for scope in Scope if scope.value.endswith(":read")]
+    return [scope.value for scope in sorted(READING)]
 
 
 def principals() -> list[str]:

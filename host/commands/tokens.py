@@ -33,11 +33,9 @@ from host.tool_client.mint import ExternalGrant, Minter, SigningKey
 from host.views import ExternalTask, TokenList
 from host.workflows.catalogue import WORKFLOWS
 from shared_contracts.base import dump
-from shared_contracts.contract import FROM_TOKEN, offerable
+from shared_contracts.contract import FROM_TOKEN, READING, offerable
 from shared_contracts.task_token import CallDetails
 from shared_contracts.tools import TOOLS
-
-READ = ":read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,7 @@ def _check(grant: ExternalGrant) -> None:
 
 
 def _read_scopes(wanted: TokenRequest, principal: Principal) -> frozenset[str]:
-    held = frozenset(scope.value for scope in principal.scopes if scope.value.endswith(READ))
+    held = frozenset(scope.value for scope in principal.scopes & READING)
     scopes = held if wanted.scopes is None else wanted.scopes
     if beyond := scopes - held:
         named = ", ".join(sorted(beyond))

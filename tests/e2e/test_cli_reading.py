@@ -214,7 +214,10 @@ COMPLETED = [
     (("tools", "get_ret"), {"get_return", "get_return_links"}),
     (("run", "case.json", "--principal", "returns-desk@a"), {"returns-desk@acme-jp"}),
     (("token", "issue", "--principal", "returns-reader@acme-"), {"returns-reader@acme-jp"}),
-    (("token", "issue", "--scope", ""), {"orders:read", "policies:read", "returns:read", "notices:read"}),
+    (
+        ("token", "issue", "--scope", ""),
+        {"orders:read", "policies:read", "returns:read", "notices:read", "document:read", "document:resolve"},
+    ),
     (("token", "issue", "--allow-write", "create_"), {"create_return"}),
 ]
 

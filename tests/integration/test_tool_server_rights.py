@@ -64,7 +64,8 @@ def relations(shop: Shop) -> Iterator[tuple[str, str, list[str]]]:
             " CASE WHEN has_table_privilege(%s, c.oid, 'DELETE') THEN 'DELETE' END,"
             " CASE WHEN has_table_privilege(%s, c.oid, 'TRUNCATE') THEN 'TRUNCATE' END], NULL)"
             " FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-            " WHERE n.nspname IN ('calls', 'orders', 'policies', 'returns', 'notices', 'document') AND c.relkind IN ('r', 'v')",
+            " WHERE n.nspname IN ('calls', 'orders', 'policies', 'returns', 'notices', 'document')"
+            " AND c.relkind IN ('r', 'v')",
             *[role] * 5,
         )
         for relation, rights in rows:
