@@ -26,6 +26,7 @@ from host.engine.parts import Kind, Parts, Tools
 from host.planner.conformance import ConformancePlanner
 from host.store import ledger
 from host.store.migrate import migrate
+from host.workflows.catalogue import CURRENT, WORKFLOWS
 from host.workflows.returns import RETURNS
 from shared_contracts.approval import Approver
 from shared_contracts.base import Money
@@ -33,7 +34,7 @@ from shared_contracts.contract import Scope
 from shared_contracts.tools import TOOLS
 from tests.support.cluster import create_database, database_name, dsn_of
 
-KINDS = {RETURNS.kind: RETURNS}
+KINDS = CURRENT
 PINS = Pins(order_snapshot="2026-07-30T00:00:00+09:00", policy="policy-v12", authz="authz-v7")
 DESK = Principal(
     name="returns-desk@acme-jp",
@@ -71,7 +72,7 @@ def host_database() -> str:
     """Copy the migrated database, for the worker's role; one migration per process."""
     if not _template:
         dsn = create_database()
-        migrate(dsn, (RETURNS,))
+        migrate(dsn, WORKFLOWS)
         with psycopg.connect(dsn) as admin:
             admin.execute(f"ALTER ROLE {ROLE} PASSWORD '{PASSWORD}'")
         _template.append(database_name(dsn))
@@ -158,12 +159,12 @@ async def parts(
 ) -> Parts:
     """Put an engine together over a pool."""
     async with pool.connection() as connection:
-        moves = await ledger.moves(connection, RETURNS.kind, RETURNS.release)
+        moves = {one.kind: await ledger.moves(connection, one.kind, one.release) for one in WORKFLOWS}
     return Parts(
         pool=pool,
         tools=tools,
         planner=ConformancePlanner(KINDS) if planner is None else planner,
-        kinds={(RETURNS.kind, RETURNS.release): Kind(RETURNS, moves)},
+        kinds={(one.kind, one.release): Kind(one, moves[one.kind]) for one in WORKFLOWS},
         registry=TOOLS,
         authorization=AuthorizationSet(version="authz-v7", principals=(principal,), approvers=approvers, operators=()),
         owner=owner,

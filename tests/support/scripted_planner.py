@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from host.domain.proposals import NOTHING_USED, PlannerView, Reply, ToolCall, ToolDefinition, Usage
-from host.workflows.returns import RETURNS
+from host.workflows.catalogue import CURRENT
 
 # What is said: a decision, a fault, anything else at all; or a function of what the planner was shown.
 Say = Any
@@ -39,7 +39,7 @@ class ScriptedPlanner:
 
 def honest(state: PlannerView) -> Any:
     """What the workflow would propose."""
-    return RETURNS.propose(state)
+    return CURRENT[state.kind].propose(state)
 
 
 def with_arguments(**changes: Any) -> Word:

@@ -93,7 +93,7 @@ def _empty(dsn: str) -> None:
         admin.execute("SET LOCAL session_replication_role = replica")  # no trigger, no foreign key: all of it goes
         tables = admin.execute(
             "SELECT schemaname, tablename FROM pg_tables"
-            " WHERE schemaname IN ('calls', 'orders', 'policies', 'returns', 'notices')"
+            " WHERE schemaname IN ('calls', 'orders', 'policies', 'returns', 'notices', 'document')"
         ).fetchall()
         for schema, table in tables:
             admin.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, table)))
@@ -152,7 +152,7 @@ def caller(name: str, arguments: Mapping[str, Any], *, tenant: str = "acme", **c
     bound = {
         "type": "kessai_call",
         "tool": name,
-        "resource": arguments.get("order_id"),
+        "resource": arguments.get("order_id" if tool is None else tool.resource_argument),
         "customer": "C-1",
         "arguments_sha256": digest(dict(arguments)),
         "attempt": 1,
