@@ -13,6 +13,7 @@ from shared_contracts.base import wire_schema
 from shared_contracts.generate import FOLDER, render
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
+    "baseline": views.BaselineView,
     "list": views.WorkflowList,
     "ledger": views.Ledger,
     "token_list": views.TokenList,

@@ -46,6 +46,18 @@ class ListedWorkflow(Contract):
     alerts: tuple[str, ...] | None
 
 
+class BaselineView(Contract):
+    """`kessai baseline`: what the case comes to from structured fields alone, with a draft that nobody has sent."""
+
+    kind: str
+    resource: str
+    decision: str
+    missing: tuple[str, ...]
+    rule_version: str | None
+    notification: dict[str, str] | None
+    evidence_refs: tuple[str, ...]
+
+
 class ReasonCount(Contract):
     """How many cases of the exception queue have this reason."""
 

@@ -15,6 +15,7 @@ from host.cli import (
     approve,
     approvers,
     backup,
+    baseline,
     handover,
     machine,
     reapply,
@@ -42,6 +43,7 @@ app = typer.Typer(
 # name, panel, and the function whose docstring is the help text
 COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("run", CASES, run.run),
+    ("baseline", CASES, baseline.baseline),
     ("approve", CASES, approve.approve),
     ("deny", CASES, approve.deny),
     ("withdraw", CASES, reapply.withdraw),

@@ -129,13 +129,13 @@ async def _workflow(driver: Driver, asked: Asked, settings: Settings) -> Taken:
     parts = driver.parts
     if isinstance(asked, Continuation):
         return Taken(await found_id(parts.pool, asked.name), created=False)
-    principal = _principal(parts.authorization, asked, settings)
+    principal = principal_of(parts.authorization, asked, settings)
     kind = parts.kinds[asked.workflow.kind, asked.workflow.release]
     # nobody is woken: this process drives it, and a sweeper brings it to a worker should this process die
     return await accept(parts.pool, kind, asked.case, Origin(principal, asked.as_of), driver.pins, _nobody)
 
 
-def _principal(authorization: AuthorizationSet, asked: Submission, settings: Settings) -> Principal:
+def principal_of(authorization: AuthorizationSet, asked: Submission, settings: Settings) -> Principal:
     """Find who asks: as the command says, as the setting says, or whom the authorization set names for the kind."""
     named = asked.principal
     if named is None and "principal" not in settings.model_fields_set:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from host.domain.baseline import Baseline
 from host.domain.control import INTO_END, OBSERVED, PLAIN, REFUSED, REOPENED, STARTED, Actor, Control, Edge
 from host.domain.limits import Limits
 from host.domain.proposals import Final, PlannerDecision, PlannerView
@@ -155,6 +156,8 @@ class Workflow:
     # whether a planner's word that the task is done holds by what was observed, and what it means; None: it does not.
     # A kind without it ends by verified effects alone and takes no word for it
     finish: Callable[[Mapping[str, Any], tuple[Seen, ...], Final], Finding | None] | None = None
+    # what the case comes to from structured fields alone, or the read that this takes next; a kind may have none
+    baseline: Callable[[Mapping[str, Any], tuple[Seen, ...]], Baseline] | None = None
 
     def transition(self, source: str, event: str, by: Actor, *, ends: bool | None = None) -> Transition | None:
         """Find the move that `event` makes from `source` where `by` says so: a word may mean two things to two.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -18,6 +19,13 @@ async def register(connection: AsyncConnection[Any], task: dict[str, Any]) -> No
     """Write a task down; `seconds` says for how long its token is good. Raises StoppedError, and ReadsStoppedError."""
     with refusals():
         await connection.execute(_SQL["register"], {"task": Jsonb(task)})
+
+
+async def now(connection: AsyncConnection[Any]) -> datetime:
+    """Give the database's time, by which a question without a time of its own is asked."""
+    ((moment,),) = await (await connection.execute(_SQL["now"])).fetchall()
+    assert isinstance(moment, datetime)  # noqa: S101 - what the function's type says
+    return moment
 
 
 async def tasks(connection: AsyncConnection[Any], most: int) -> list[dict[str, Any]]:

@@ -2,6 +2,9 @@
 -- The task and its audit row, in one statement: no token exists that the record does not know.
 SELECT register_external_task(%(task)s)
 
+-- name: now
+SELECT clock_now()
+
 -- name: tasks
 SELECT task_id, jti, tenant_id, principal, customer, scopes, tool, resource, idempotency_key, issued_by, issued_at,
        expires_at, expires_at <= clock_now() AS expired

@@ -15,11 +15,12 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from host.domain import read_only
+from host.domain.baseline import Baseline, Judged, Read
 from host.domain.control import NEXT_ATTEMPT, OBSERVED, WAITED, Actor, Control, Edge
 from host.domain.limits import Limits
 from host.domain.proposals import Final, NeedsHuman, PlannerDecision, PlannerView, ToolCall
 from host.domain.workflow import RESUME, Ended, Finding, Seen, Transition, Version, Workflow
-from host.workflows.claims_messages import message
+from host.workflows.claims_messages import message, notification
 from shared_contracts.base import Contract, Identifier, Moment, parse
 from shared_contracts.claims import CaseSnapshot, DocumentAlias, PolicyRequirements, UnclassifiedDocuments
 from shared_contracts.digest import digest
@@ -233,6 +234,28 @@ def result(ended: Ended) -> ClaimsResult:
     )
 
 
+def baseline(case: Mapping[str, Any], seen: tuple[Seen, ...]) -> Baseline:
+    """Compare codes and nothing else: a document that nobody has classified is not there."""
+    of, about = known((one.tool, one.result) for one in seen), {"case_id": case["case_id"]}
+    if of.case is None:
+        return _unreadable(None) if seen else Read(SNAPSHOT, about)
+    if of.rules is None:
+        rules = {**about, "rule_set": of.case.rule_set}
+        return Read(REQUIREMENTS, rules) if len(seen) == 1 else _unreadable(of.case.rule_set)
+    missing = tuple(sorted(of.missing()))
+    return Judged(
+        decision=(Verdict.MISSING if missing else Verdict.COMPLETE).value,
+        missing=missing,
+        rule_version=of.case.rule_set,
+        notification=notification(of.case.case_id, missing) if missing else None,
+        evidence_refs=tuple(sorted(_evidence(of))),
+    )
+
+
+def _unreadable(rule_version: str | None) -> Judged:
+    return Judged("CASE_NOT_FOUND", (), rule_version, None, ())
+
+
 def interpret(case: Mapping[str, Any], seen: Seen) -> Finding | None:
     """Say what an answered call means; an alias, resolved or refused, is for the planner to go on from."""
     del case
@@ -329,4 +352,5 @@ CLAIMS = Workflow(
     result=result,
     owners=OWNERS,
     finish=finish,
+    baseline=baseline,
 )

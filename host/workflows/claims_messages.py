@@ -5,7 +5,7 @@ A case that does not exist and one of somebody else read the same, and no docume
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from host.domain.workflow import Language, Seen
 
@@ -39,3 +39,12 @@ def message(state: str, reason: str, language: Language, effects: Mapping[str, s
     if state == "COMPLETED":
         return (_MISSING if reason == "missing_required_documents" else _COMPLETE)[language]
     return _TOLD.get(state, _AT_WORK)[language]
+
+
+def notification(case_id: str, missing: Iterable[str]) -> dict[str, str]:
+    """Draft what a claimant is asked to send; nobody sends it but a person."""
+    codes = tuple(missing)
+    return {
+        Language.JA.value: f"事案 {case_id} について、次の書類をお送りください: {'、'.join(codes)}",
+        Language.EN.value: f"Please send us these documents for case {case_id}: {', '.join(codes)}",
+    }

@@ -1,0 +1,49 @@
+"""`kessai baseline`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from host.cli import choices
+from host.cli.launch import launch
+from host.cli.options import Json
+
+
+def baseline(
+    case: Annotated[str, typer.Argument(metavar="CASE.json", help="A case, or - for standard input.")],
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", metavar="TIME", help="When the customer asked, with its offset; overrides the case."),
+    ] = None,
+    principal: Annotated[
+        str | None,
+        typer.Option(
+            "--principal",
+            metavar="NAME",
+            autocompletion=choices.principals,
+            help="Who asks; see the authorization set.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a case from structured fields alone: no planner, no case taken in, nothing changed outside.
+
+    It reads through the tool server as a run does, compares, and drafts what the customer would be told. A kind may
+    have no baseline.
+
+    \b
+    kessai baseline examples/claims/C-102.json
+
+    \b
+    Exit codes
+       0  judged
+       2  bad input: a case, an option, a kind without a baseline
+      14  refused, because reads are stopped
+      15  not ready: database, tool server, settings' files, versions
+    """
+    from host import settings
+    from host.commands import baseline as judging
+
+    launch(judging.judge(settings.load(), case, principal, as_of, as_json=as_json))
