@@ -188,9 +188,8 @@ def _versions(run: Run) -> Answered:
 
 
 def _evidence(run: Run) -> Answered:
-    v = run.record.versions
-    pinned = f"order snapshot {v.order_snapshot}, policy {v.policy}, authorization {v.authz}"
-    return pinned, dict.fromkeys(ref for point in run.record.checkpoints for ref in point.evidence) or NONE
+    pinned = (f"{name} {version}" for name, version in run.record.versions.told().items())
+    return ", ".join(pinned), dict.fromkeys(ref for point in run.record.checkpoints for ref in point.evidence) or NONE
 
 
 def _detours(run: Run) -> Answered:

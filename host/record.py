@@ -12,7 +12,7 @@ from host.domain.control import ENDS, Control
 from host.domain.draft import drafted
 from host.domain.reasons import handover_class
 from host.domain.state import State, from_row
-from host.domain.workflow import Ended, Language, Seen, Workflow
+from host.domain.workflow import Ended, Language, Seen, Workflow, pinned
 from shared_contracts.base import dump, parse
 from shared_contracts.errors import ERRORS
 from shared_contracts.record import HandoverReason, Record, Status
@@ -46,7 +46,7 @@ def assemble(row: Row, workflow: Workflow) -> Record:
         "approvals": row["approvals"],
         "compensations": [_compensation(one, str(task.workflow_id)) for one in row["compensations"]],
         "alerts": [_alert(entry) for entry in row["audit"] if entry["action"] == "alert"],
-        "versions": dict(state.evidence.versions),
+        "versions": {name: v if name in pinned(workflow) else None for name, v in state.evidence.versions.items()},
         "draft": _draft(state, row, workflow),
         "result": _result(row, workflow, ids, seen),
     }

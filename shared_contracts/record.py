@@ -212,11 +212,16 @@ class Alert(Contract):
 
 
 class Versions(Contract):
-    """The data versions that the workflow is pinned to."""
+    """The data versions that the workflow is pinned to; null where no move of its kind rests on such a one."""
 
-    order_snapshot: str
-    policy: str
+    order_snapshot: str | None
+    policy: str | None
     authz: str
+
+    def told(self) -> dict[str, str]:
+        """Name those that it is pinned to."""
+        known = {"order snapshot": self.order_snapshot, "policy": self.policy, "authorization": self.authz}
+        return {name: version for name, version in known.items() if version is not None}
 
 
 class Result(Contract):

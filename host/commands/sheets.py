@@ -51,7 +51,7 @@ def _head(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
         "hand over": f"kessai handover {shown.workflow_id}" if is_a_persons(shown) else None,
         "request": f"{w['request_id']} by {w['principal']} for {w['resource']}",
         "wrote": None if row["message_length"] is None else _wrote(row),
-        "versions": f"{shown.versions.order_snapshot} · {shown.versions.policy} · {shown.versions.authz}",
+        "versions": " · ".join(shown.versions.told().values()),
     }
     for name, value in (*lines.items(), *own_members(shown.result)):
         if value is not None:

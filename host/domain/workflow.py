@@ -178,6 +178,11 @@ def unmet(row: Transition, told: Mapping[Version, str], held: Mapping[str, str])
     return tuple(version for version in resting if version not in told or told[version] != held.get(version))
 
 
+def pinned(workflow: Workflow) -> frozenset[str]:
+    """Name the versions that some move of the kind rests on; everybody's rights are looked at in every kind."""
+    return frozenset({Version.AUTHZ.value, *(version.value for row in workflow.transitions for version in row.reads)})
+
+
 def told(workflow: Workflow, case: Mapping[str, Any], seen: tuple[Seen, ...]) -> dict[Version, str]:
     """Gather the versions that the answers so far have told."""
     findings = (workflow.interpret(case, one) for one in seen)
