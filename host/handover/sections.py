@@ -55,7 +55,7 @@ def _standing(h: Handover) -> Pairs:
             ("supersedes", _some(None if h.supersedes is None else str(h.supersedes))),
             ("tenant", Verbatim(h.tenant_id)),
             ("customer", Verbatim(h.customer)),
-            ("order", Verbatim(h.resource)),
+            ("about", Verbatim(h.resource)),
             *((name, Verbatim(version)) for name, version in h.versions.told().items()),
             ("taken in", at(h.accepted_at)),
             *(closed if h.review_closed_at is not None else ()),
@@ -70,9 +70,9 @@ def _impact(h: Handover) -> tuple[Pairs | Table | Note, ...]:
     )
     more = h.impact.other_cases_in_all - len(h.impact.other_cases)
     return (
-        Pairs((("order lines", _all(h.impact.units)),)),
+        Pairs((("units", _all(h.impact.units)),)),
         Table(("effect", "stands", "kind of id", "id", "step"), outside, "Nothing stands outside."),
-        Table(_OTHERS, tuple(map(_other, h.impact.other_cases)), "No other open case is about the same order."),
+        Table(_OTHERS, tuple(map(_other, h.impact.other_cases)), "No other open case is about the same."),
         *((Note(f"{more} more are not listed."),) if more else ()),
     )
 
