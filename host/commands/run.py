@@ -36,7 +36,7 @@ from shared_contracts.base import YEARS, dump
 if TYPE_CHECKING:
     from host.wiring import Driver
 
-MEND = "Nothing was started. examples/returns/ has good cases, shared_contracts/schemas/case.returns.json their schema."
+MEND = "Nothing was started. examples/ has good cases, shared_contracts/schemas/case.<kind>.json their schemas."
 
 
 @dataclass(frozen=True, slots=True)

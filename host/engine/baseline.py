@@ -7,7 +7,7 @@ and stands in the record under its token's id before it leaves. An update is ref
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -43,22 +43,26 @@ async def baseline(parts: Parts, question: Question) -> Judged:
     judge = question.workflow.baseline
     if judge is None:
         raise NoBaselineError(f"the kind {question.workflow.kind} has no baseline")
-    if question.requested_at is None:
-        async with parts.pool.connection() as connection:
-            question = replace(question, requested_at=await external.now(connection))
-    task_id, seen = new_id(), tuple[Seen, ...]()
+    task_id, asked_at, seen = new_id(), await _asked_at(parts, question), tuple[Seen, ...]()
     for _ in range(question.workflow.limits.calls):
         match judge(question.case, seen):
             case Judged() as judged:
                 return judged
             case Read() as wanted:
-                seen = (*seen, await _read(parts, question, wanted, task_id))
+                seen = (*seen, await _read(parts, question, wanted, (task_id, asked_at)))
     raise NoBaselineError(f"the kind asks for more than {question.workflow.limits.calls} reads")
 
 
-async def _read(parts: Parts, question: Question, wanted: Read, task_id: UUID) -> Seen:
+async def _asked_at(parts: Parts, question: Question) -> datetime:
+    if question.requested_at is not None:
+        return question.requested_at
+    async with parts.pool.connection() as connection:
+        return await external.now(connection)
+
+
+async def _read(parts: Parts, question: Question, wanted: Read, asked: tuple[UUID, datetime]) -> Seen:
     tool = _allowed(parts, question, wanted)
-    request = _request(question, tool, wanted.arguments, task_id)
+    request = _request(question, tool, wanted.arguments, *asked)
     await _register(parts, request)
     await parts.tools.turn(request.tenant_id, request.subject)
     match await parts.tools.call(request):
@@ -88,8 +92,9 @@ def _allowed(parts: Parts, question: Question, wanted: Read) -> Tool:
     return tool
 
 
-def _request(question: Question, tool: Tool, arguments: Mapping[str, Any], task_id: UUID) -> Request:
-    assert question.requested_at is not None  # noqa: S101 - set before the first read
+def _request(
+    question: Question, tool: Tool, arguments: Mapping[str, Any], task_id: UUID, asked_at: datetime
+) -> Request:
     return Request(
         tool=tool,
         arguments=arguments,
@@ -101,7 +106,7 @@ def _request(question: Question, tool: Tool, arguments: Mapping[str, Any], task_
         resource=question.workflow.resource(question.case),
         idempotency_key=None,
         attempt=1,
-        requested_at=question.requested_at,
+        requested_at=asked_at,
         timeout_seconds=min(float(tool.timeout_seconds), question.workflow.limits.call_ceiling_seconds),
         correlation={},
         approval=None,

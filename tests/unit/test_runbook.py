@@ -46,7 +46,7 @@ def test_a_page_that_lost_its_markers_is_not_written_over(page: str) -> None:
         replaced(page)
 
 
-@pytest.mark.parametrize("name", ["RUNBOOK.md", "README.md", "examples/returns/README.md"])
+@pytest.mark.parametrize("name", ["RUNBOOK.md", "README.md", "examples/returns/README.md", "examples/claims/README.md"])
 def test_every_command_that_is_named_is_one_that_there_is(name: str) -> None:
     page = (ROOT / name).read_text("utf-8")
     said = [complaint(words) for words in commands(page)]
