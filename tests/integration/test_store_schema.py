@@ -81,12 +81,12 @@ def test_an_empty_database_is_brought_to_the_schema_and_a_second_time_changes_no
 def test_the_databases_legal_moves_and_expected_effects_are_the_workflow_files_own(database):
     with psycopg.connect(database) as connection:
         moves = connection.execute(
-            "SELECT control_from, control_to, business_from, business_to, event, actor FROM legal_transition"
+            "SELECT kind, control_from, control_to, business_from, business_to, event, actor FROM legal_transition"
         ).fetchall()
         effects = connection.execute(
             "SELECT kind, release, success, name FROM expected_effect ORDER BY name"
         ).fetchall()
-    assert set(moves) == {tuple(map(str, move)) for move in legal_moves(RETURNS)}
+    assert set(moves) == {(one.kind, *map(str, move)) for one in WORKFLOWS for move in legal_moves(one)}
     assert effects == [("returns", "returns-1", "COMPLETED", name) for name in sorted(RETURNS.effects)]
 
 
