@@ -337,3 +337,23 @@ async def test_the_engine_commits_five_times_beside_the_one_that_takes_the_case_
         async with doomed(parts, fate) as counted:
             await drive(counted, taken.workflow_id)
     assert fate.seen == 5
+
+
+@pytest.mark.parametrize(("deaths", "end"), [(12, ("COMPLETED", 4)), (21, ("NEEDS_REVIEW", 0))])
+def test_deaths_under_a_read_cost_no_call_up_to_a_bound_of_their_own(
+    deaths: int, end: tuple[str, int], shop: Shop
+) -> None:
+    @asynchronous
+    async def run() -> None:
+        async with desk(shop) as (parts, _):
+            taken = await submit(parts, example("C-102"))
+            for _ in range(deaths):
+                async with doomed(parts, Fate(1, before=False)) as mortal:
+                    with pytest.raises(DiedError):
+                        await drive(mortal, taken.workflow_id)
+                advance_clock(parts, 15.1)
+            state = await settle(parts, taken.workflow_id)
+        assert (state.task.state, state.calls_made()) == end
+        assert state.control.refusals == (), "none of it counts as a repetition"
+
+    run()

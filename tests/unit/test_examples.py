@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from host.domain.principals import AuthorizationSet
+from host.workflows.catalogue import CURRENT
 from host.workflows.returns import ReturnsCase
 from shared_contracts.base import parse
 from shared_contracts.contract import Scope
@@ -138,3 +139,23 @@ def test_every_substitute_is_an_approver_of_the_same_tenant_and_nobody_stands_in
         for substitute in approver["substitutes"]:
             assert substitute != approver["name"]
             assert tenants[substitute] == approver["tenant_id"]
+
+
+def test_each_kind_has_one_who_asks_for_it_where_nobody_is_named():
+    read = parse(AuthorizationSet, AUTHZ)
+    asking = {kind: read.asking_for(kind) for kind in CURRENT}
+    assert asking == {"returns": "returns-desk@acme-jp", "claims": "claims-desk@anshin-jp"}
+
+
+def test_where_nobody_or_several_ask_for_a_kind_nobody_is_chosen():
+    both = [{**principal, "asks_for": ["claims"]} for principal in AUTHZ["principals"]]
+    assert parse(AuthorizationSet, {**AUTHZ, "principals": both}).asking_for("claims") is None
+    assert parse(AuthorizationSet, AUTHZ).asking_for("unheard-of") is None
+
+
+def test_to_ask_for_a_kind_permits_nothing():
+    mute = [{**principal, "scopes": [], "tools": []} for principal in AUTHZ["principals"]]
+    read = parse(AuthorizationSet, {**AUTHZ, "principals": mute})
+    name = read.asking_for("claims")
+    assert name is not None
+    assert (read.by_name()[name].scopes, read.by_name()[name].tools) == (frozenset(), frozenset())
