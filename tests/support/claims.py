@@ -17,6 +17,7 @@ from host.domain.principals import Principal
 from host.domain.proposals import Planner
 from host.engine.accept import Origin, Taken, accept, read_case
 from host.engine.parts import Parts, Request
+from host.workflows.claims import CLAIMS
 from shared_contracts.contract import Scope
 from shared_contracts.record import Record
 from shared_contracts.tools import TOOLS
@@ -83,7 +84,7 @@ async def desk(shop: Shop, planner: Planner | None = None) -> AsyncIterator[tupl
     """An engine for the claims desk."""
     async with Dispatcher(shop.settings) as dispatcher:
         tools = DocumentTools(dispatcher)
-        async with engine(tools, planner, principal=CLAIMS_DESK) as parts:
+        async with engine(tools, planner, principal=CLAIMS_DESK, workflow=CLAIMS) as parts:
             yield parts, tools
 
 

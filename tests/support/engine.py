@@ -6,6 +6,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from host.domain.rows import Rows
 from host.domain.state import State
 from host.domain.step import Step
 from host.domain.wait import Wait
+from host.domain.workflow import Workflow
 from host.engine.accept import Origin, Pins, accept, read_case
 from host.engine.drive import drive
 from host.engine.parts import Kind, Parts, Tools
@@ -134,14 +136,18 @@ async def engine(
     lease_seconds: float = 15,
     principal: Principal = DESK,
     approvers: tuple[Approver, ...] = (HEAD,),
+    workflow: Workflow = RETURNS,
 ) -> AsyncIterator[Parts]:
     """Give an engine on a database of its own, which the next test gets emptied."""
     dsn = _free.pop() if _free else host_database()
     try:
         async with AsyncConnectionPool(dsn, min_size=1, max_size=8, open=False, kwargs={"autocommit": True}) as pool:
-            yield await parts(
+            made = await parts(
                 pool, tools, planner, lease_seconds=lease_seconds, principal=principal, approvers=approvers
             )
+            async with pool.connection() as connection:
+                moves = await ledger.moves(connection, workflow.kind, workflow.release)
+            yield replace(made, kinds={(workflow.kind, workflow.release): Kind(workflow, moves)})
     finally:
         _empty(database_name(dsn))
         _free.append(dsn)
@@ -159,12 +165,12 @@ async def parts(
 ) -> Parts:
     """Put an engine together over a pool."""
     async with pool.connection() as connection:
-        moves = {one.kind: await ledger.moves(connection, one.kind, one.release) for one in WORKFLOWS}
+        moves = await ledger.moves(connection, RETURNS.kind, RETURNS.release)
     return Parts(
         pool=pool,
         tools=tools,
         planner=ConformancePlanner(KINDS) if planner is None else planner,
-        kinds={(one.kind, one.release): Kind(one, moves[one.kind]) for one in WORKFLOWS},
+        kinds={(RETURNS.kind, RETURNS.release): Kind(RETURNS, moves)},
         registry=TOOLS,
         authorization=AuthorizationSet(version="authz-v7", principals=(principal,), approvers=approvers, operators=()),
         owner=owner,
