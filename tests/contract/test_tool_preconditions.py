@@ -10,8 +10,9 @@ import pytest
 
 from shared_contracts.contract import AUDIT_ITEMS, Tool
 from shared_contracts.tools import TOOLS
+from tests.support.claims import with_claims
 from tests.support.tool_orders import line, order, recipient
-from tests.support.tool_prepared import ORDER, RETURN, effects_of, made_return, prepared
+from tests.support.tool_prepared import ORDER, RETURN, effects_of, made_return, owner_of, prepared
 from tests.support.tool_shop import Shop, ask, code_of, open_shop
 from tool_server.call import Answer, Answered
 from tool_server.dispatch import Dispatcher
@@ -23,17 +24,19 @@ Scene: TypeAlias = Callable[[Shop, Dispatcher, Tool], Awaitable[Answer]]
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
     late = line("L1", delivered_at="2026-05-01T10:00:00+09:00")
-    return open_shop(
+    made = open_shop(
         tmp_path, order("A-1", line("L1", quantity=4)), order("A-late", late), recipients=[recipient("C-1")]
     )
+    with_claims(made)
+    return made
 
 
 async def _of_another_customer(shop: Shop, tools: Dispatcher, tool: Tool) -> Answer:
-    return await ask(tools, tool.name, await prepared(tools, tool), key="K", customer="C-2")
+    return await ask(tools, tool.name, await prepared(tools, tool), key="K", **{**owner_of(tool), "customer": "C-2"})
 
 
 async def _of_another_tenant(shop: Shop, tools: Dispatcher, tool: Tool) -> Answer:
-    return await ask(tools, tool.name, await prepared(tools, tool), key="K", tenant="other")
+    return await ask(tools, tool.name, await prepared(tools, tool), key="K", **{**owner_of(tool), "tenant": "other"})
 
 
 async def _too_late(shop: Shop, tools: Dispatcher, tool: Tool) -> Answer:
@@ -62,6 +65,7 @@ async def _nobody_to_write_to(shop: Shop, tools: Dispatcher, tool: Tool) -> Answ
 # What a row may state · how it is broken · what the server answers then
 PRECONDITIONS: dict[str, tuple[Scene, str]] = {
     "order_is_the_customers": (_of_another_customer, "not_found"),
+    "case_is_the_claimants": (_of_another_customer, "not_found"),
     "return_is_the_customers": (_of_another_customer, "not_found"),
     "rules_allow_the_return": (_too_late, "not_eligible"),
     "units_are_left": (_too_many, "quantity_gone"),
@@ -70,6 +74,7 @@ PRECONDITIONS: dict[str, tuple[Scene, str]] = {
 }
 TARGETS: dict[str, tuple[Scene, ...]] = {
     "an order of the token's own tenant and customer": (_of_another_tenant, _of_another_customer),
+    "a case of the token's own tenant and claimant": (_of_another_tenant, _of_another_customer),
 }
 STATED = [pytest.param(tool, name, id=f"{tool.name}-{name}") for tool in TOOLS.values() for name in tool.preconditions]
 
@@ -98,7 +103,7 @@ def test_a_target_that_a_row_does_not_permit_is_as_if_it_were_not_there(shop: Sh
 @pytest.mark.parametrize("tool", EVERY_TOOL)
 def test_each_item_that_a_row_says_is_recorded_stands_in_the_log_of_its_call(shop: Shop, tool: Tool) -> None:
     async def scene(tools: Dispatcher) -> Any:
-        return await ask(tools, tool.name, await prepared(tools, tool), key="K")
+        return await ask(tools, tool.name, await prepared(tools, tool), key="K", **owner_of(tool))
 
     shop.run(scene)
     columns = {name for (name,) in shop.rows(

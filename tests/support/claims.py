@@ -75,8 +75,13 @@ class DocumentTools:
 def claims_shop(directory: Path, seed: load_cases.SeedCases | None = None) -> Shop:
     """The tool server's database with the demo's claims, or with other ones."""
     shop = open_shop(directory)
-    asyncio.run(load_cases.load(shop.database.owner, load_cases.read_seed(DEMO) if seed is None else seed))
+    with_claims(shop, seed)
     return shop
+
+
+def with_claims(shop: Shop, seed: load_cases.SeedCases | None = None) -> None:
+    """Give the claims to a shop that has orders already."""
+    asyncio.run(load_cases.load(shop.database.owner, load_cases.read_seed(DEMO) if seed is None else seed))
 
 
 @asynccontextmanager

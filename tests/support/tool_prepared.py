@@ -9,6 +9,7 @@ from tests.support.tool_shop import Shop, ask, given
 from tool_server.dispatch import Dispatcher
 
 ORDER = {"order_id": "A-1"}
+CLAIM = {"case_id": "C-102", "document_id": "DOC-C102-003", "rule_set": "motor-claim-standard@2026.1"}
 RETURN = {"lines": [{"line_id": "L1", "quantity": 1}], "reason": "changed_mind"}
 
 
@@ -25,9 +26,17 @@ async def prepared(tools: Dispatcher, tool: Tool) -> dict[str, Any]:
                 arguments[name] = await made_return(tools)
             case "corrects":
                 arguments[name] = await sent_notice(tools, arguments["return_id"])
+            case "case_id" | "document_id" | "rule_set":
+                arguments[name] = CLAIM[name]
             case _:
                 raise KeyError(name)
     return arguments
+
+
+def owner_of(tool: Tool) -> dict[str, str]:
+    """Whose the prepared object is."""
+    claims = tool.resource_argument == "case_id"
+    return {"tenant": "anshin-jp", "customer": "P-3002"} if claims else {"tenant": "acme", "customer": "C-1"}
 
 
 async def made_return(tools: Dispatcher, key: str = "prepared-return", **changes: Any) -> str:
