@@ -67,6 +67,12 @@ async def _seal(dsn: str, found: Backup) -> None:
     reason = f"restored from the backup of {found.manifest.made_at.isoformat()}; its effects are not reconciled"
     async with await AsyncConnection.connect(dsn) as connection:
         await stops.engage(connection, stops.EVERYTHING, operator(), reason, "restore")
+        # what was restored is the backup's own, its functions too: that all is stopped is looked at, not believed
+        cursor = await connection.execute("SELECT scope FROM stop WHERE engaged")
+        engaged = {row[0] async for row in cursor}
+    if engaged < {*stops.EVERYTHING, stops.PARALLEL}:
+        mend = "Do not use this home. Look at who could write the backup; then restore another one."
+        raise CommandError(Exit.NOT_READY, "what was restored does not stop when it is told to", mend)
 
 
 def _refuse_elsewhere(settings: Settings, command: str) -> None:

@@ -21,7 +21,8 @@ EXPECTED = (
     CommandError, CaseError, RequestConflictError, ApprovalRefusedError, ApproverKeyError, NotPossibleError,
     SettingsError, NotReadyError, StackError, StoppedError,
     StaleWorkflowError, NewerSchemaError, PasswordError, PoolTimeout, psycopg.OperationalError,
-    psycopg.InterfaceError, psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable,
+    psycopg.InterfaceError, psycopg.errors.TransactionTimeout, psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.UndefinedTable,
 )  # fmt: skip
 _CODES: dict[type[Exception], Exit] = {
     CaseError: Exit.BAD_INPUT,

@@ -13,6 +13,7 @@ from host.record import assemble
 from host.store import record as store
 from host.store.pool import Pool
 from host.workflows.catalogue import BY_RELEASE
+from shared_contracts.digest import NotCanonicalError, storable_text
 from shared_contracts.record import Record
 
 MATCHES_SHOWN = 20
@@ -21,6 +22,11 @@ NAMES = "a workflow, step, call, return or message"
 
 async def found_id(pool: Pool, name: str) -> UUID:
     """Find the one workflow that a name belongs to; raises CommandError, after a table where there are several."""
+    try:
+        storable_text(name)
+    except NotCanonicalError as error:
+        mend = "Write it as UTF-8; see kessai list."
+        raise CommandError(Exit.BAD_INPUT, "the name is no text that can be kept", mend) from error
     async with pool.connection() as connection:
         found = await store.find(connection, name, MATCHES_SHOWN + 1)
         several = [] if len(found) < 2 else await store.matches(connection, name, found[:MATCHES_SHOWN])

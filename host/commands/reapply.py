@@ -16,6 +16,8 @@ from host.views import Reapplied, Withdrawn
 from shared_contracts.base import dump
 from shared_contracts.digest import NotCanonicalError, storable_text
 
+NAME_MAX = 80
+
 
 async def take_back(settings: Settings, name: str, by: str | None, *, as_json: bool) -> None:
     """End a waiting case for its requester."""
@@ -23,6 +25,8 @@ async def take_back(settings: Settings, name: str, by: str | None, *, as_json: b
         who = storable_text(getpass.getuser() if by is None else by)
     except NotCanonicalError as error:
         raise CommandError(Exit.BAD_INPUT, "--as is no name", str(error)) from error
+    if not 1 <= len(who) <= NAME_MAX:
+        raise CommandError(Exit.BAD_INPUT, "--as is no name", f"A name has at most {NAME_MAX} characters.")
     async with desk_of(settings) as desk:
         workflow_id = await found_id(desk.pool, name)
         await withdraw(desk, workflow_id, who)

@@ -25,7 +25,7 @@ from host.engine.settle import CUT_OFF
 from host.engine.verify import read_arguments
 from host.engine.wake import Wake
 from host.store import compensations, ledger, stops
-from host.store.errors import StaleWorkflowError
+from host.store.errors import InvariantError, StaleWorkflowError
 from shared_contracts.contract import Tool
 
 HANDED_OVER = frozenset({Control.NEEDS_HUMAN, Control.FAILED})
@@ -162,6 +162,12 @@ async def _commit(connection: Any, step: Step, wait: Wait) -> State:
         ]
     except StaleWorkflowError as error:
         raise NotPossibleError("somebody else acted on the case meanwhile; look at it again") from error
+    except InvariantError as error:
+        if "effect_external" not in str(error):
+            raise
+        raise NotPossibleError(
+            "what the tool server says was made is another case's; look at both, and at the tool server, by hand"
+        ) from error
     return step.state.after(done.version, done.fence, done.active_ms, done.entered_active_ms, done.at)
 
 

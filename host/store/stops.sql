@@ -49,4 +49,5 @@ SELECT end_one_at_a_time(%(actor)s, %(reason)s, %(details)s)
 
 -- name: be_patient
 -- Until the end of this transaction: longer than whoever is stuck in one of theirs.
-SELECT set_config('lock_timeout', '30s', true), set_config('statement_timeout', '60s', true)
+SELECT set_config('lock_timeout', '30s', true), set_config('statement_timeout', '60s', true),
+       CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN set_config('transaction_timeout', '90s', true) END

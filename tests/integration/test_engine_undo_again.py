@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from host.domain.outcome import Success
@@ -18,7 +19,18 @@ from host.engine.sweep import end_late
 from host.engine.verify import unapproved
 from tests.support.approvals import APPROVERS, desk
 from tests.support.crash import DiedError
-from tests.support.engine import SCOPES, advance_clock, asynchronous, engage, engine, no_wake, rows, settle, take
+from tests.support.engine import (
+    SCOPES,
+    advance_clock,
+    asynchronous,
+    engage,
+    engine,
+    no_wake,
+    owners,
+    rows,
+    settle,
+    take,
+)
 from tests.support.fake_tools import FakeTools, rejected, unknown
 
 SATO = By("sato", "operator")
@@ -260,3 +272,52 @@ async def test_a_look_that_finds_a_wrong_effect_is_no_success():
         looked = await adopt(parts, workflow_id, SATO, no_wake)
         assert (looked.known, looked.adopted) == ("wrong", None)
         assert await rows(parts, "SELECT cause FROM stop_log") == [("approval_bypassed",)]
+
+
+@pytest.mark.parametrize("missing", [("updates",), ("reads",), ("updates", "reads")])
+def test_a_missing_row_releases_nothing(missing):
+    @asynchronous
+    async def run() -> None:
+        tools = FakeTools()
+        async with engine(tools) as parts:
+            workflow_id = await unverified(parts, tools)
+            await order(parts, workflow_id)
+            with owners(parts) as sql:
+                sql.execute("DELETE FROM stop WHERE scope = ANY (%s)", (list(missing),))
+            assert (await drive(parts, workflow_id)).task.state == "COMPENSATION_REQUIRED"
+            assert (tools.sent("get_return_links"), tools.cancelled) == (0, {})
+
+    run()
+
+
+@asynchronous
+async def test_a_number_that_is_another_cases_is_adopted_by_no_look():
+    """A tool server that lies in one look-up would have us cancel somebody else's return."""
+    tools = FakeTools()
+    async with engine(tools) as parts:
+        assert (await settle(parts, await take(parts, request_id="first"))).task.state == "COMPLETED"
+        tools.script["create_return"] = [tools.then(unknown())]
+        tools.script["find_return"] = [AWAY] * 3
+        second = await take(parts, request_id="second")
+        await settle(parts, second)
+
+        def lying(request: Any) -> Any:
+            found = tools.honest(request)
+            assert isinstance(found, Success)
+            return Success({**found.result, "record": {**found.result["record"], "return_id": "R-1"}})
+
+        tools.script["find_return"] = [lying]
+        with pytest.raises(NotPossibleError, match="another case's"):
+            await adopt(parts, second, SATO, no_wake)
+        assert (await adopt(parts, second, SATO, no_wake)).adopted == "RETURN_CREATED"
+
+
+@asynchronous
+async def test_nothing_is_taken_in_or_committed_on_a_view_from_before_a_stop():
+    async with engine(FakeTools()) as parts, parts.pool.connection() as connection:
+        await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        for statement in ("SELECT accept_case('{}')", "SELECT commit_steps('{}')"):
+            with pytest.raises(psycopg.Error, match="read committed") as caught:
+                async with connection.transaction():
+                    await connection.execute(statement)
+            assert caught.value.sqlstate == "KS021"

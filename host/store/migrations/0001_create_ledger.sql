@@ -203,7 +203,8 @@ CREATE UNIQUE INDEX effect_of_key ON effect (idempotency_key)
     WHERE outcome IS DISTINCT FROM 'rejected' AND outcome IS DISTINCT FROM 'absent';
 -- who else is in doubt
 CREATE INDEX effect_in_doubt ON effect (tenant_id) WHERE outcome IS NULL;
-CREATE INDEX effect_external ON effect (external_id) WHERE external_id IS NOT NULL;
+-- what was made is one intention's: no look-up makes another case's number this one's
+CREATE UNIQUE INDEX effect_external ON effect (external_id, name, tenant_id) WHERE external_id IS NOT NULL;
 
 -- Proposals that came to nothing: recorded, told to the planner, counted.
 CREATE TABLE refusal (

@@ -4,6 +4,14 @@
 -- has committed nothing new begins. 'kessai' in letters, so that no other advisory lock of this database meets it.
 CREATE FUNCTION stop_lock_key() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 118058463519593';
 
+-- Whoever has waited for a lock has to see what was committed meanwhile.
+CREATE FUNCTION refuse_old_snapshot() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'this is done in read committed transactions alone' USING ERRCODE = 'KS021';
+    END IF;
+END $$;
+
 -- Another workflow is in doubt over the same units. One that ended so needs a person, who looks first; one that is at
 -- work will know in a moment, so a write waits for it. The units are locked in one order: of two that begin at once one
 -- sees the other; two that begin in one statement are sent away, to begin one after the other.
@@ -80,6 +88,7 @@ BEGIN
                          jsonb_build_object('ids', jsonb_path_query_array(p, '$.workflows[*].workflow_id'))) THEN
         RAISE EXCEPTION 'a row belongs to none of the workflows of this step' USING ERRCODE = 'KS022';
     END IF;
+    PERFORM refuse_old_snapshot();
     IF p ? 'stops' THEN  -- a finding stops the rest of its own transaction too
         PERFORM engage_stop(ARRAY(SELECT jsonb_array_elements_text(s -> 'scopes')), s ->> 'actor', s ->> 'reason',
                             s ->> 'cause', (s ->> 'workflow_id')::uuid)
@@ -96,6 +105,7 @@ BEGIN
         RAISE EXCEPTION 'what is undone had to be by now' USING ERRCODE = 'KS003';
     END IF;
     IF p ? 'effects_opened' THEN
+        PERFORM pg_advisory_xact_lock_shared(stop_lock_key());
         IF stopped('updates') AND any_halted(p -> 'effects_opened') THEN
             RAISE EXCEPTION 'updates are stopped' USING ERRCODE = 'KS001';
         END IF;
@@ -303,6 +313,7 @@ BEGIN
     IF FOUND THEN
         RETURN;
     END IF;
+    PERFORM refuse_old_snapshot();
     PERFORM pg_advisory_xact_lock_shared(stop_lock_key());
     IF stopped('new_work') THEN
         RAISE EXCEPTION 'new work is stopped' USING ERRCODE = 'KS001';

@@ -2,10 +2,10 @@
 CREATE TABLE stop_log (
     stop_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     act         text NOT NULL CHECK (act IN ('stop', 'resume', 'release', 'full')),
-    scopes      text[] NOT NULL,
+    scopes      text[] NOT NULL CHECK (cardinality(scopes) > 0),
     actor       label NOT NULL,
     reason      text NOT NULL CHECK (length(reason) BETWEEN 1 AND 2000),
-    cause       text NOT NULL,  -- `operator`, `restore`, or what was found
+    cause       label NOT NULL,  -- `operator`, `restore`, or what was found
     workflow_id uuid REFERENCES workflow,  -- where it was found
     details     jsonb NOT NULL DEFAULT '{}',
     at          timestamptz NOT NULL
@@ -35,6 +35,7 @@ CREATE FUNCTION engage_stop(p_scopes text[], p_actor text, p_reason text, p_caus
                             p_details jsonb DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
+    PERFORM refuse_old_snapshot();
     PERFORM pg_advisory_xact_lock(stop_lock_key());
     INSERT INTO stop (scope, engaged, actor, reason, at)
     SELECT s, true, p_actor, p_reason, clock_now() FROM unnest(p_scopes || ARRAY['parallel']) s

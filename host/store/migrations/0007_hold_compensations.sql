@@ -39,12 +39,14 @@ END $$;
 CREATE TRIGGER undone BEFORE UPDATE OF state ON compensation
     FOR EACH ROW WHEN (NEW.state = 'done') EXECUTE FUNCTION check_undone();
 
--- Whether a named person has let it be undone under the stop that stands: one that was engaged since, or widened to reads,
--- is another one.
+-- Whether a named person has let it be undone under the stop that stands: one that was engaged since is another one, and a
+-- missing row reads as stopped by somebody who has released nothing.
 CREATE FUNCTION released(p_id uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT FROM compensation c
-                    WHERE c.workflow_id = p_id AND c.state = 'required'
-                      AND c.released_at >= ALL (SELECT s.at FROM stop s WHERE s.engaged AND s.scope IN ('updates', 'reads')))
+                    WHERE c.workflow_id = p_id AND c.state = 'required' AND c.released_at IS NOT NULL
+                      AND c.released_at >= coalesce((SELECT max(l.at) FROM stop_log l WHERE l.act = 'stop'), '-infinity')
+                      AND 2 = (SELECT count(*) FROM stop s WHERE s.scope IN ('updates', 'reads')
+                                  AND (NOT s.engaged OR s.at <= c.released_at)))
 $$;
 
 -- Let one be undone under a stop; gives whether there is one to be undone. A driver that has it in hand and has seen the
