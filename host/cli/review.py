@@ -32,7 +32,7 @@ def review(
     """Decide on a case that was handed over to a person (NEEDS_REVIEW). These three are the only ways out of it.
 
     adopt: look up by its key what the case has made; where it is there as it was asked for, the case goes on from it.
-    compensate: have what the case has made undone: the return is cancelled and the customer told, within a day.
+    compensate: have what it has made undone within a day: the return is cancelled, who was told is corrected.
     close: say why it stays as it is; it leaves the exception queue. One that has made nothing can be asked for anew.
     Read first: kessai handover ID
 

@@ -27,9 +27,10 @@ def show(settings: Settings, view: ResumeView) -> None:
         _reconciliation(to, settings, view.reconciliation)
     for stop in view.again:
         _stopped_again(to, settings, stop)
+    asked_to_lift = view.reconciliation is not None and not view.lifted
     for why in view.refused:
-        to.print(Text(f"NOT lifted: {plain(why)}" if not view.lifted else plain(why), style="red"), soft_wrap=True)
-    if view.refused:
+        to.print(Text(f"NOT lifted: {plain(why)}" if asked_to_lift else plain(why), style="red"), soft_wrap=True)
+    if view.refused and asked_to_lift:
         to.print("The stop stays. Settle what is named above, then try again.", style="dim")
         return
     if view.lifted:

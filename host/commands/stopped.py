@@ -26,7 +26,7 @@ _BOUNDED = f"-c statement_timeout={_SECONDS_MAX * 1000} -c lock_timeout={_SECOND
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """`unknown` says why nothing can be said; without scopes and reason the database does not run."""
+    """`unknown` says why nothing can be said; without scopes and reason there is no home."""
 
     scopes: tuple[StopScope, ...] = ()
     held: tuple[HeldCases, ...] = ()
@@ -43,8 +43,10 @@ async def of_home(root: Path, seen: StackStatus) -> Stopped:
     """Read it where the home's database runs."""
     home = existing_home(root)
     running = next((p for p in seen.parts if p.name == POSTGRES and p.state is PartState.RUNNING), None)
-    if home is None or running is None or running.port is None:
+    if home is None:
         return Stopped()
+    if running is None or running.port is None:
+        return Stopped(unknown="the database does not run; kessai up, then kessai status")
     return await read(dsn_of(home, running.port))
 
 
@@ -73,7 +75,7 @@ def words(found: Stopped) -> str:
 def show(to: Console, found: Stopped) -> None:
     """Say what is stopped and held; nothing where nothing is."""
     if found.unknown is not None:
-        to.print(Text(plain(f"stops: unknown, {found.unknown}"), style="red"), soft_wrap=True)
+        to.print(Text(plain(f"stops: unknown, {found.unknown}"), style="yellow"), soft_wrap=True)
     if any(one.engaged for one in found.scopes):
         to.print(Text("\nwork is stopped or held back; kessai resume goes on", style="yellow"))
         show_scopes(to, found.scopes)

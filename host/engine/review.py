@@ -266,5 +266,9 @@ def not_handed_over(state: State) -> str:
 
 def not_undone(state: State) -> str:
     """Say why there is nothing to release."""
-    order = "; order it: kessai review ID compensate --as NAME" if state.control.control in HANDED_OVER else ""
+    order = (
+        "; if there is something to undo: kessai review ID compensate --as NAME --reason TEXT"
+        if state.control.control in HANDED_OVER
+        else ""
+    )
     return f"nothing of the case is being undone, it is in {state.task.state}{order}"

@@ -17,7 +17,7 @@ from tests.support.cli import EXAMPLES, Cli, case, written
 from tests.support.smtp_sink import smtp_sink
 from tests.support.undoing import Shop, open_shop, operator_of
 
-pytestmark = [pytest.mark.xdist_group("cli-review"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("cli-review"), pytest.mark.timeout(180)]
 
 UPDATES = {"new_work", "updates", "parallel"}
 UNDONE = "SELECT state, ordered_by, released_by FROM compensation WHERE workflow_id = %s ORDER BY n"

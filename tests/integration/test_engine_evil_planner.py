@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, LiteralString
+from uuid import uuid4
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_a_tool_of_another_state_is_told_to_be_none_of_this_one_and_never_called
     async def run() -> None:
         async with engine(FakeTools()) as parts:
             for tool in ELSEWHERE.keys() - {OWN[state][0]}:
-                tools, planner = FakeTools(), turning_evil(state, calling(tool, ELSEWHERE[tool]))
+                tools, planner = FakeTools(shop=f"{tool}."), turning_evil(state, calling(tool, ELSEWHERE[tool]))
                 workflow_id = await take(parts, request_id=tool)
                 end = await settle(replace(parts, tools=tools, planner=planner), workflow_id)
                 refused = await rows(parts, REFUSED, id=workflow_id)
@@ -91,7 +92,7 @@ def test_what_the_model_must_not_fill_is_no_argument_of_any_tool(state):
         async with engine(FakeTools()) as parts:
             for name in NEVER_ARGUMENTS:
                 evil = calling(tool, {**arguments, name: "http://169.254.169.254/"})
-                tools, planner = FakeTools(), turning_evil(state, evil)
+                tools, planner = FakeTools(shop=f"{uuid4().hex}."), turning_evil(state, evil)
                 workflow_id = await take(parts, request_id=name)
                 end = await settle(replace(parts, tools=tools, planner=planner), workflow_id)
                 assert await rows(parts, REFUSED, id=workflow_id) == [("arguments_invalid", tool)]
@@ -119,7 +120,9 @@ def test_saying_that_it_is_done_or_approved_does_nothing_and_moves_nothing(state
                 planner = turning_evil(state, lambda _view, claim=claim: claim)
                 planner.always = lambda _view, claim=claim: claim
                 workflow_id = await take(parts, request_id=name)
-                end = await settle(replace(parts, tools=FakeTools(), planner=planner), workflow_id)
+                end = await settle(
+                    replace(parts, tools=FakeTools(shop=f"{uuid4().hex}."), planner=planner), workflow_id
+                )
                 assert (end.task.state, end.control.control) == ("NEEDS_REVIEW", Control.FAILED)
                 assert end.task.reason == "planner_exhausted"
                 assert len(await rows(parts, REFUSED, id=workflow_id)) == 3

@@ -40,6 +40,7 @@ class FakeTools:
     """Behaves like an honest shop with one return per key unless a script says otherwise for the next request."""
 
     refund: int = 3000
+    shop: str = ""  # tells the numbers of several shops in one ledger apart
     refunds: dict[str, int] = field(default_factory=dict)  # of single orders
     links: dict[str, Any] = field(default_factory=dict)  # what hangs on every return
     cancelled: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -182,7 +183,7 @@ class FakeTools:
         }  # fmt: skip
 
     def new_return(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        number = f"R-{len(self.returns) + 1}"
+        number = f"R-{self.shop}{len(self.returns) + 1}"
         refund = self.amount(arguments["order_id"])
         lines = [{**line, "refund": refund} for line in arguments["lines"]]
         return {
@@ -192,7 +193,7 @@ class FakeTools:
         }  # fmt: skip
 
     def new_notice(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        number = f"<n{len(self.notices) + 1}@shop.example>"
+        number = f"<n{self.shop}{len(self.notices) + 1}@shop.example>"
         return {
             "message_id": number, "order_id": arguments["order_id"], "return_id": arguments["return_id"],
             "kind": "correction" if "corrects" in arguments else "return", "corrects": arguments.get("corrects"),
