@@ -6,26 +6,14 @@ from typing import Annotated
 
 import typer
 
-from host.cli import choices
 from host.cli.launch import launch
-from host.cli.options import Json
+from host.cli.options import AsOf, Json, Principal
 
 
 def baseline(
     case: Annotated[str, typer.Argument(metavar="CASE.json", help="A case, or - for standard input.")],
-    as_of: Annotated[
-        str | None,
-        typer.Option("--as-of", metavar="TIME", help="When the customer asked, with its offset; overrides the case."),
-    ] = None,
-    principal: Annotated[
-        str | None,
-        typer.Option(
-            "--principal",
-            metavar="NAME",
-            autocompletion=choices.principals,
-            help="Who asks; see the authorization set.",
-        ),
-    ] = None,
+    as_of: AsOf = None,
+    principal: Principal = None,
     as_json: Json = False,
 ) -> None:
     """Judge a case from structured fields alone: no planner, no case taken in, nothing changed outside.

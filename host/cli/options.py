@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from host.cli import choices
+
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for programs instead of text for people.")]
 Name = Annotated[
     str,
@@ -23,3 +25,18 @@ def flowing(text: str | None) -> str:
     """Join the lines of each paragraph, so that the terminal breaks them; a kept one stays as it is."""
     paragraphs = inspect.cleandoc(text if text is not None else "").split("\n\n")
     return "\n\n".join(one if one.startswith(KEPT) else " ".join(one.split()) for one in paragraphs)
+
+
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", metavar="TIME", help="When the customer asked, with its offset; overrides the case."),
+]
+Principal = Annotated[
+    str | None,
+    typer.Option(
+        "--principal",
+        metavar="NAME",
+        autocompletion=choices.principals,
+        help="Who asks; see the authorization set.",
+    ),
+]

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from host.cli import choices
 from host.cli.launch import launch
-from host.cli.options import Json
+from host.cli.options import AsOf, Json, Principal
 from host.commands.exits import table
 
 RUN_HELP = f"""Run one case until it ends or waits for a person, with a live timeline read from its record.
@@ -34,19 +33,8 @@ RUN_HELP = f"""Run one case until it ends or waits for a person, with a live tim
 
 def run(
     case: Annotated[str, typer.Argument(metavar="CASE.json|ID", help="A case, or a workflow to go on with.")],
-    as_of: Annotated[
-        str | None,
-        typer.Option("--as-of", metavar="TIME", help="When the customer asked, with its offset; overrides the case."),
-    ] = None,
-    principal: Annotated[
-        str | None,
-        typer.Option(
-            "--principal",
-            metavar="NAME",
-            autocompletion=choices.principals,
-            help="Who asks; see the authorization set.",
-        ),
-    ] = None,
+    as_of: AsOf = None,
+    principal: Principal = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Empty this machine's home first: what earlier runs left there is removed.")
     ] = False,

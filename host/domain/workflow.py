@@ -54,6 +54,20 @@ class Transition:
     rides: tuple[Edge, ...] = (OBSERVED,)
 
 
+def T(  # noqa: N802 - the head of a table's row
+    source: str | tuple[str, ...],
+    on: str,
+    target: str,
+    by: tuple[Actor, ...],
+    reads: tuple[Version, ...],
+    within: float | None,
+    *rides: Edge,
+) -> Transition:
+    """Write one row of the table; a move that names no edge rides on `observing → planning` or into its end."""
+    sources = (source,) if isinstance(source, str) else source
+    return Transition(sources, on, target, by, reads, within, rides if rides else (OBSERVED,))
+
+
 class Move(NamedTuple):
     """One legal checkpoint: both machines before and after, the event and its actor."""
 

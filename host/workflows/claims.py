@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 from host.domain import read_only
 from host.domain.baseline import Baseline, Judged, Read
-from host.domain.control import NEXT_ATTEMPT, OBSERVED, WAITED, Actor, Control, Edge
+from host.domain.control import NEXT_ATTEMPT, WAITED, Actor, Control
 from host.domain.limits import Limits
 from host.domain.proposals import Final, NeedsHuman, PlannerDecision, PlannerView, ToolCall
-from host.domain.workflow import RESUME, Ended, Finding, Seen, Transition, Version, Workflow
+from host.domain.workflow import RESUME, Ended, Finding, Seen, T, Transition, Version, Workflow
 from host.workflows.claims_messages import message, notification
 from shared_contracts.base import Contract, Identifier, Moment, parse
 from shared_contracts.claims import CaseSnapshot, DocumentAlias, PolicyRequirements, UnclassifiedDocuments
@@ -80,20 +80,6 @@ _READING = (S.RECEIVED, S.CASE_READ, S.RULES_READ, S.DOCUMENTS_LISTED)
 _JUDGED = (S.RULES_READ, S.DOCUMENTS_LISTED)
 _ANSWERS = (Verdict.COMPLETE, Verdict.COMPLETE_AFTER_NORMALIZATION, Verdict.MISSING)
 _REVIEW_EVENTS = ("limit", "attempts_exhausted", "undecidable", "denied", "planner_exhausted", "planner_needs_human")
-
-
-def T(  # noqa: N802 - the head of a table's row
-    source: str | tuple[str, ...],
-    on: str,
-    target: str,
-    by: tuple[Actor, ...],
-    reads: tuple[Version, ...],
-    within: float | None,
-    *rides: Edge,
-) -> Transition:
-    """Write one row of the table."""
-    sources = (source,) if isinstance(source, str) else source
-    return Transition(sources, on, target, by, reads, within, rides if rides else (OBSERVED,))
 
 
 # fmt: off

@@ -15,12 +15,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from host.domain.control import NEXT_ATTEMPT, OBSERVED, PROPOSED, REOPENED, WAITED, Actor, Control, Edge
+from host.domain.control import NEXT_ATTEMPT, PROPOSED, REOPENED, WAITED, Actor, Control
 from host.domain.limits import Limits
 from host.domain.proposals import NeedsHuman, PlannerDecision, PlannerView, ToolCall
 from host.domain.severe import Severe
 from host.domain.undo import Impossible, NextCall, Undo, Undone
-from host.domain.workflow import RESUME, Approvable, Ended, Finding, Seen, Transition, Version, Workflow
+from host.domain.workflow import RESUME, Approvable, Ended, Finding, Seen, T, Transition, Version, Workflow
 from host.workflows.returns_messages import message
 from shared_contracts.base import Contract, Identifier, Moment, Money, Prose, parse
 from shared_contracts.digest import digest
@@ -83,20 +83,6 @@ RETRY = 30.5
 ROW, ORDER, POLICY, CONTRACT = (Version.ROW,), (Version.ORDER_SNAPSHOT,), (Version.POLICY,), (Version.CONTRACT,)
 RULES = (Version.POLICY, Version.AUTHZ)
 ALL = (Version.ORDER_SNAPSHOT, *RULES)
-
-
-def T(  # noqa: N802 - the head of a table's row
-    source: str | tuple[str, ...],
-    on: str,
-    target: str,
-    by: tuple[Actor, ...],
-    reads: tuple[Version, ...],
-    within: float | None,
-    *rides: Edge,
-) -> Transition:
-    """Write one row of the table; a move that names no edge rides on `observing → planning` or into its end."""
-    sources = (source,) if isinstance(source, str) else source
-    return Transition(sources, on, target, by, reads, within, rides if rides else (OBSERVED,))
 
 
 # fmt: off
