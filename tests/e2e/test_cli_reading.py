@@ -122,10 +122,10 @@ def test_every_command_teaches_itself_and_the_help_of_run_has_every_exit_code(st
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_completion_script_comes_out_for_every_common_shell(stack: Cli, shell: str):
-    said = stack("--show-completion", shell)
+    said = stack(_KESSAI_COMPLETE=f"source_{shell}")
     assert said.code == 0
     assert "_KESSAI_COMPLETE" in said.out
-    assert len(said.out.splitlines()) > 3
+    assert "complete" in said.out
 
 
 def test_completion_knows_the_commands(stack: Cli):
