@@ -4,6 +4,7 @@ data versions of the day.
 
 from __future__ import annotations
 
+import hashlib
 from itertools import islice
 from pathlib import Path
 
@@ -24,8 +25,14 @@ _SHOWN_MAX = 10
 
 def read_authorization(file: Path) -> AuthorizationSet:
     """Read the authorization set; raises NotReadyError."""
+    return read_with_digest(file)[0]
+
+
+def read_with_digest(file: Path) -> tuple[AuthorizationSet, str]:
+    """Read the authorization set, and the SHA-256 of what was read (`sha256:` and 64 hex digits)."""
     try:
-        known = AuthorizationSet.model_validate_json(file.read_bytes())
+        content = file.read_bytes()
+        known = AuthorizationSet.model_validate_json(content)
     except OSError as error:
         raise NotReadyError(f"the authorization set {file} cannot be read: {error.strerror}") from error
     except ValidationError as error:
@@ -42,7 +49,7 @@ def read_authorization(file: Path) -> AuthorizationSet:
     for what, names in named.items():
         if len(set(names)) != len(names):
             raise NotReadyError(f"the authorization set {file} names {what} twice")
-    return known
+    return known, f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 async def kinds(pool: Pool) -> dict[tuple[str, str], Kind]:

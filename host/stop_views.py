@@ -50,10 +50,15 @@ class OutsideToken(Contract):
 
 
 class StopView(Contract):
-    """`kessai stop`: what is stopped, by whom, and what it met."""
+    """`kessai stop`: what is stopped, by whom, and what it met.
+
+    `passed`: the database's processes that did not let go of the lock under which a case begins something. The stop did
+    not wait for them; what they had begun before it, they may still commit.
+    """
 
     actor: str
     reason: str
+    passed: tuple[int, ...]
     newly: tuple[str, ...]
     scopes: tuple[StopScope, ...]
     open: tuple[OpenCases, ...]

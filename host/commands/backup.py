@@ -13,6 +13,7 @@ from host.commands.exits import CommandError, Exit
 from host.commands.operator import operator
 from host.commands.output import command, say, write_json
 from host.commands.workplace import choice
+from host.domain.acting import By
 from host.settings import Settings, elsewhere, home_root
 from host.stack import backup as making
 from host.stack import restore as remaking
@@ -66,11 +67,11 @@ async def restore(settings: Settings, directory: Path, *, as_json: bool) -> None
 async def _seal(dsn: str, found: Backup) -> None:
     reason = f"restored from the backup of {found.manifest.made_at.isoformat()}; its effects are not reconciled"
     async with await AsyncConnection.connect(dsn) as connection:
-        await stops.engage(connection, stops.EVERYTHING, operator(), reason, "restore")
+        await stops.engage(connection, stops.EVERYTHING, By(operator(), operator(), None), reason, "restore")
         # what was restored is the backup's own, its functions too: that all is stopped is looked at, not believed
         cursor = await connection.execute("SELECT scope FROM stop WHERE engaged")
         engaged = {row[0] async for row in cursor}
-    if engaged < {*stops.EVERYTHING, stops.PARALLEL}:
+    if not {*stops.EVERYTHING, stops.PARALLEL} <= engaged:
         mend = "Do not use this home. Look at who could write the backup; then restore another one."
         raise CommandError(Exit.NOT_READY, "what was restored does not stop when it is told to", mend)
 

@@ -6,8 +6,10 @@ Invariant: nobody acts under a name to which the set does not give exactly this 
 from __future__ import annotations
 
 from host.commands.exits import CommandError, Exit
+from host.commands.operator import operator
+from host.domain.acting import By
 from host.domain.principals import Act, Operator
-from host.rights import read_authorization
+from host.rights import read_with_digest
 from host.settings import Settings
 
 _DOES: dict[Act, str] = {
@@ -18,9 +20,10 @@ _DOES: dict[Act, str] = {
 }
 
 
-def operator_of(settings: Settings, name: str, act: Act) -> Operator:
-    """Find who acts; raises CommandError for a name that may not, and says who could."""
-    known = read_authorization(settings.authz_file).operators
+def operator_of(settings: Settings, name: str, act: Act) -> tuple[Operator, By]:
+    """Find who acts, and what is kept of it; raises CommandError for a name that may not, and says who could."""
+    authorization, authz = read_with_digest(settings.authz_file)
+    known = authorization.operators
     could = sorted(one.name for one in known if act in one.may)
     mend = f"Who could: {', '.join(could)}." if could else "The authorization set gives this act to nobody."
     found = next((one for one in known if one.name == name), None)
@@ -28,4 +31,4 @@ def operator_of(settings: Settings, name: str, act: Act) -> Operator:
         raise CommandError(Exit.BAD_INPUT, f"{name!r} is no operator; nothing was changed", mend)
     if act not in found.may:
         raise CommandError(Exit.BAD_INPUT, f"{name} may not {_DOES[act]}; nothing was changed", mend)
-    return found
+    return found, By(found.name, operator(), authz)

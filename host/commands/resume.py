@@ -16,13 +16,13 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from host.commands.exits import CommandError, Exit
-from host.commands.operator import operator as os_user
 from host.commands.operators import operator_of
 from host.commands.output import command, say, write_json
 from host.commands.resume_sheet import show
 from host.commands.stop import read_reason
 from host.commands.workplace import POOL_SIZE_READING, owning, working
 from host.database import NotReadyError, database
+from host.domain.acting import By
 from host.domain.principals import Act
 from host.settings import Settings
 from host.stack.links import Links
@@ -70,8 +70,8 @@ class _Done:
 
 async def resume(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
     """Do what can be done; gives the exit code. Raises CommandError."""
-    actor = operator_of(settings, wanted.by, Act.RESUME).name
-    by = stops.By(actor, read_reason(wanted.reason), {"os_user": os_user()})
+    _, by = operator_of(settings, wanted.by, Act.RESUME)
+    reason = read_reason(wanted.reason)
     _check(settings, wanted)
     done = _Done()
     async with working(settings) as place, database(place.links.dsn, POOL_SIZE_READING) as pool:
@@ -79,12 +79,12 @@ async def resume(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
         if stopped:
             if wanted.full:
                 raise CommandError(Exit.STOPPED, "work is stopped", "Lift the stop first: leave --full out.")
-            await _lift(settings, place.links, pool, by, done)
+            await _lift(settings, place.links, pool, by, reason, done)
         elif not wanted.full and wanted.state is None:
             raise await _nothing_stopped(settings, pool)
         if not done.refused:
-            await _go_on(settings, pool, wanted, by, done)
-        view = await _view(pool, by, done)
+            await _go_on(settings, pool, wanted, by, reason, done)
+        view = await _view(pool, by, reason, done)
     if as_json:
         write_json(dump(view))
     else:
@@ -136,14 +136,14 @@ def _again(settings: Settings, *options: str) -> str:
     return command(settings, "resume", "--as", "NAME", "--reason", "TEXT", *options)
 
 
-async def _lift(settings: Settings, links: Links, pool: Pool, by: stops.By, done: _Done) -> None:
+async def _lift(settings: Settings, links: Links, pool: Pool, by: By, reason: str, done: _Done) -> None:
     """Find out, record, and lift where nothing stands against it, such as what was found by it."""
     async with pool.connection() as connection:
         before = await stops.newest_act(connection)
     await _find_out(settings, links, pool, by)
     async with pool.connection() as connection, connection.transaction():
         await stops.be_patient(connection)  # it reads every case
-        reconciled = done.reconciled = await stops.reconcile(connection, by, before)
+        reconciled = done.reconciled = await stops.reconcile(connection, by, reason, before)
         done.again += await stops.stopped_since(connection, before)
     if done.again:
         done.refused.append("it was stopped again since the look-up began")
@@ -154,14 +154,14 @@ async def _lift(settings: Settings, links: Links, pool: Pool, by: stops.By, done
     if done.refused:
         return
     try:
-        await _as_owner(settings, lambda owner: stops.lift(owner, by, reconciled.reconciliation_id))
+        await _as_owner(settings, lambda owner: stops.lift(owner, by, reason, reconciled.reconciliation_id))
     except NotLiftedError as error:
         done.refused.append(_first_line(error))
     else:
         done.lifted = True
 
 
-async def _find_out(settings: Settings, links: Links, pool: Pool, by: stops.By) -> None:
+async def _find_out(settings: Settings, links: Links, pool: Pool, by: By) -> None:
     """Look up what is in doubt; where the tool server cannot be asked, it stays so and the record says it."""
     async with pool.connection() as connection, connection.transaction():
         await stops.be_patient(connection)
@@ -169,24 +169,23 @@ async def _find_out(settings: Settings, links: Links, pool: Pool, by: stops.By) 
             return
     from host import wiring  # here, since it brings the protocol's client along
     from host.commands.log import configure
-    from host.engine.review import By
     from host.engine.stops import find_out
 
     configure()
     try:
         async with wiring.driver(settings, links) as driver:
-            await find_out(driver.parts, By(by.actor, str(by.details["os_user"])))
+            await find_out(driver.parts, by)
     except NotReadyError as error:
         say(f"nothing could be looked up: {error}")
 
 
-async def _go_on(settings: Settings, pool: Pool, wanted: Wanted, by: stops.By, done: _Done) -> None:
+async def _go_on(settings: Settings, pool: Pool, wanted: Wanted, by: By, reason: str, done: _Done) -> None:
     try:
         if wanted.full:
-            await _as_owner(settings, lambda owner: stops.end_one_at_a_time(owner, by))
+            await _as_owner(settings, lambda owner: stops.end_one_at_a_time(owner, by, reason))
         elif wanted.state is not None and wanted.limit is not None:
             state, most = wanted.state, wanted.limit
-            done.released += await _as_owner(settings, lambda owner: stops.release(owner, by, state, most))
+            done.released += await _as_owner(settings, lambda owner: stops.release(owner, by, reason, state, most))
             if not done.released and not done.lifted:
                 raise await _none_held(pool, state)
     except (NotLiftedError, StoppedError) as error:
@@ -220,12 +219,12 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
 
 
-async def _view(pool: Pool, by: stops.By, done: _Done) -> ResumeView:
+async def _view(pool: Pool, by: By, reason: str, done: _Done) -> ResumeView:
     async with pool.connection() as connection:
         held, scopes = await stops.held(connection), await stops.standing(connection)
     return ResumeView(
-        actor=by.actor,
-        reason=by.reason,
+        actor=by.name,
+        reason=reason,
         lifted=done.lifted,
         refused=tuple(done.refused),
         again=tuple(

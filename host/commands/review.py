@@ -9,16 +9,16 @@ from uuid import UUID
 from host.commands.approve import desk_of
 from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id
-from host.commands.operator import operator as os_user
 from host.commands.operators import operator_of
 from host.commands.output import command, console, plain, write_json
 from host.commands.stop import read_reason
 from host.commands.workplace import working
+from host.domain.acting import By
 from host.domain.principals import Act, Operator
 from host.engine import review as engine
 from host.engine.approve import Desk, load_case
 from host.engine.look import Known
-from host.engine.review import By, Looked
+from host.engine.review import Looked
 from host.engine.wake import queue_app, waker
 from host.settings import Settings
 from host.views import Reviewed
@@ -41,8 +41,8 @@ class Wanted:
 
 async def review(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
     """Do it; gives the exit code."""
-    operator = operator_of(settings, wanted.by, Act.REVIEW)
-    reason, by = _reason(wanted), By(operator.name, os_user())
+    operator, by = operator_of(settings, wanted.by, Act.REVIEW)
+    reason = _reason(wanted)
     async with desk_of(settings) as desk:
         workflow_id = await found_id(desk.pool, wanted.name)
         await _covered(desk, workflow_id, operator)
@@ -113,11 +113,11 @@ async def _tell(settings: Settings, done: Reviewed, *, as_json: bool) -> Exit:
 
 async def release_one(settings: Settings, name: str, by: str, *, as_json: bool) -> None:
     """Let one case be undone under a stop."""
-    operator = operator_of(settings, by, Act.COMPENSATE)
+    operator, acting = operator_of(settings, by, Act.COMPENSATE)
     async with desk_of(settings) as desk:
         workflow_id = await found_id(desk.pool, name)
         state = await _covered(desk, workflow_id, operator)
-        await engine.release(desk, workflow_id, By(operator.name, os_user()))
+        await engine.release(desk, workflow_id, acting)
     done = Reviewed(
         workflow_id=workflow_id, act="release", by=operator.name, effect=None, known=None, state=state
     )  # fmt: skip

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from psycopg.errors import LockNotAvailable
 from rich.console import Console
 from rich.text import Text
 
 from host.commands.exits import CommandError, Exit
 from host.commands.failures import EXPECTED
-from host.commands.operator import operator as os_user
 from host.commands.operators import operator_of
 from host.commands.output import add, command, console, plain, say, table, write_json
 from host.commands.workplace import reading
+from host.domain.acting import By
 from host.domain.principals import Act
 from host.settings import Settings
 from host.stop_views import EffectUnderWay, OpenCases, OutsideToken, StopScope, StopView
@@ -41,10 +42,10 @@ async def stop(settings: Settings, by: str, reason: str, *, reads: bool, as_json
     """Engage it; raises CommandError for a name that may not, and what a database raises that cannot be reached."""
     scopes = stops.EVERYTHING if reads else (stops.NEW_WORK, stops.UPDATES)
     try:
-        actor, why = operator_of(settings, by, Act.STOP).name, read_reason(reason)
+        acting, why = operator_of(settings, by, Act.STOP)[1], read_reason(reason)
         async with reading(settings) as pool:
-            before = await _engage(pool, stops.By(actor, why, {"os_user": os_user()}), scopes)
-            view = await _seen(pool, actor, why, before)
+            before, passed = await _engage(pool, acting, why, scopes)
+            view = await _seen(pool, acting.name, why, before, passed)
     except EXPECTED:
         down = command(settings, "down")
         say(f"NOT known to be stopped. Try again; on this machine {down} ends every process at once.")
@@ -56,16 +57,25 @@ async def stop(settings: Settings, by: str, reason: str, *, reads: bool, as_json
     say(f"When the cause is mended: {command(settings, 'resume', '--as', 'NAME', '--reason', 'TEXT')}")
 
 
-async def _engage(pool: Pool, by: stops.By, scopes: Sequence[str]) -> set[str]:
-    """Engage it, behind whatever is committing now; gives what was stopped before."""
-    async with pool.connection() as connection, connection.transaction():
+async def _engage(pool: Pool, by: By, reason: str, scopes: Sequence[str]) -> tuple[set[str], list[int]]:
+    """Engage it; gives what was stopped before, and whom it did not wait for."""
+    async with pool.connection() as connection:
         before = {one.scope for one in await stops.standing(connection) if one.engaged}
-        await stops.be_patient(connection)
-        await stops.engage(connection, scopes, by.actor, by.reason, "operator", by.details)
-    return before
+        try:
+            async with connection.transaction():
+                await stops.wait_briefly(connection)
+                await stops.engage(connection, scopes, by, reason, "operator")
+        except (
+            LockNotAvailable
+        ):  # a commit takes milliseconds: whoever holds the lock for seconds is stuck, or means to
+            async with connection.transaction():
+                await stops.be_patient(connection)  # with others who change the same rows
+                await stops.engage(connection, scopes, by, reason, "operator", behind=False)
+            return before, await stops.passed(connection)
+    return before, []
 
 
-async def _seen(pool: Pool, actor: str, reason: str, before: set[str]) -> StopView:
+async def _seen(pool: Pool, actor: str, reason: str, before: set[str], passed: Sequence[int]) -> StopView:
     async with pool.connection() as connection:
         now = await stops.standing(connection)
         met, under_way = await stops.open_cases(connection), await stops.under_way(connection)
@@ -73,6 +83,7 @@ async def _seen(pool: Pool, actor: str, reason: str, before: set[str]) -> StopVi
     return StopView(
         actor=actor,
         reason=reason,
+        passed=tuple(passed),
         newly=tuple(one.scope for one in now if one.engaged and one.scope not in before),
         scopes=tuple(map(scope_view, now)),
         open=tuple(OpenCases(state=o.state, cases=o.cases, workflow_ids=tuple(o.workflow_ids)) for o in met),
@@ -113,6 +124,10 @@ def show_scopes(to: Console, scopes: Sequence[StopScope]) -> None:
 def _show(to: Console, view: StopView) -> None:
     to.print(Text("stopped" if view.newly else "it was stopped already; this is recorded too", style="bold"))
     show_scopes(to, view.scopes)
+    if view.passed:
+        who = ", ".join(map(str, view.passed))
+        to.print(f"not waited for: the database's processes {who}, which may still commit what they", soft_wrap=True)
+        to.print("          had begun; to end one, as its superuser: SELECT pg_terminate_backend(N)", soft_wrap=True)
     made = table("state", "open", "workflows", title="\nopen cases, which wait now")
     for one in view.open:
         add(made, one.state, one.cases, shown_ids([str(name) for name in one.workflow_ids]))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from host.domain.acting import By
 from host.domain.control import Actor, Control, Edge
 from host.domain.state import CallRecord, Effect, State, from_row
 from host.domain.step import Step
@@ -29,14 +30,6 @@ from host.store.errors import InvariantError, StaleWorkflowError
 from shared_contracts.contract import Tool
 
 HANDED_OVER = frozenset({Control.NEEDS_HUMAN, Control.FAILED})
-
-
-@dataclass(frozen=True, slots=True)
-class By:
-    """Who acts: the name that was given, which the authorization set knows, and who ran the command."""
-
-    name: str
-    os_user: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +108,7 @@ async def _looked(parts: Parts, state: State, effect: Effect, by: By, wake: Wake
     _end_looks(step)
     step.take_up(step.state.call_of(effect.step))
     step.open_attempt("reconciliation", read.name, new_jti())
-    step.note("looked_up", by.name, {"os_user": by.os_user})
+    step.note("looked_up", by.name, by.details())
     async with parts.pool.connection() as connection:
         state = await _commit(connection, step, ENDED)
     await parts.tools.turn(state.task.tenant_id, state.task.principal)
@@ -124,7 +117,7 @@ async def _looked(parts: Parts, state: State, effect: Effect, by: By, wake: Wake
     known = looked(step, tool, outcome)
     goes_on = known is Known.VERIFIED and wake is not None and _stands(step, effect)
     if goes_on:
-        step.note("effect_adopted", by.name, {"os_user": by.os_user})
+        step.note("effect_adopted", by.name, by.details())
         step.begin_anew()
         step.adopt()
     wait = ENDED if step.state.ended() else Wait("adopted", 0.0)
@@ -191,7 +184,7 @@ async def order_compensation(desk: Desk, workflow_id: UUID, by: By, reason: str,
     step.business("compensation_ordered", edge, "compensation_ordered", Actor.OPERATOR)
     step.open_compensation(wrong.step, registry[wrong.tool].compensate_within_hours, by.name, reason)
     step.begin_anew()
-    step.note("compensation_ordered", by.name, {"os_user": by.os_user, "reason": reason})
+    step.note("compensation_ordered", by.name, {**by.details(), "reason": reason})
     async with desk.pool.connection() as connection, connection.transaction():
         await _commit(connection, step, Wait("compensation", 0.0))
         await desk.wake(connection, workflow_id)
@@ -220,7 +213,7 @@ async def release(desk: Desk, workflow_id: UUID, by: By) -> None:
         stopped = {one.scope for one in await stops.standing(connection) if one.engaged}
         if state.evidence.undoing is not None and not stopped & {stops.UPDATES, stops.READS}:
             raise NotPossibleError("nothing holds it: no stop is engaged, and it is being undone")
-        released = await compensations.release(connection, workflow_id, by.name, by.os_user)
+        released = await compensations.release(connection, workflow_id, by)
         if released:
             await desk.wake(connection, workflow_id)
     if not released:
@@ -240,7 +233,7 @@ async def close(desk: Desk, workflow_id: UUID, by: By, reason: str, *, accept_un
         )
     step = _step(desk, state)
     step.close_review()
-    step.note("review_closed", by.name, {"os_user": by.os_user, "reason": reason, "unknown": unknown})
+    step.note("review_closed", by.name, {**by.details(), "reason": reason, "unknown": unknown})
     async with desk.pool.connection() as connection:
         await _commit(connection, step, ENDED)
 

@@ -13,11 +13,12 @@ import time
 from contextlib import suppress
 from uuid import UUID
 
+from host.domain.acting import By
 from host.domain.control import Control
 from host.engine.drive import load
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError
-from host.engine.review import By, look_up
+from host.engine.review import look_up
 from host.engine.worker import run_once
 from host.store import stops
 

@@ -1,2 +1,2 @@
 -- name: release
-SELECT release_compensation(%(workflow_id)s, %(by)s, %(os_user)s)
+SELECT release_compensation(%(workflow_id)s, %(by)s, %(details)s)

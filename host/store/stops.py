@@ -5,7 +5,7 @@ Invariant: a scope without a row reads as stopped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from host.domain.acting import By
 from host.store.errors import refusals
 from host.store.queries import load_queries
 
@@ -93,30 +94,27 @@ class Reconciled:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class By:
-    """Who acts on a stop and why; the details stand beside it in the history."""
-
-    actor: str
-    reason: str
-    details: Mapping[str, Any]
-
-    def parameters(self) -> dict[str, Any]:
-        """Give what every statement takes."""
-        return {"actor": self.actor, "reason": self.reason, "details": Jsonb(dict(self.details))}
+def _act(by: By, reason: str) -> dict[str, Any]:
+    return {"actor": by.name, "reason": reason, "details": Jsonb(by.details())}
 
 
 async def engage(
-    connection: AsyncConnection[Any],
-    scopes: Sequence[str],
-    actor: str,
-    reason: str,
-    cause: str,
-    details: Mapping[str, Any] | None = None,
+    connection: AsyncConnection[Any], scopes: Sequence[str], by: By, reason: str, cause: str, *, behind: bool = True
 ) -> None:
-    """Let nothing new begin from this transaction's commit on; waits for what is committing now."""
-    by = By(actor, reason, {} if details is None else details)
-    await connection.execute(_SQL["engage"], {**by.parameters(), "scopes": list(scopes), "cause": cause})
+    """Let nothing new begin from this transaction's commit on; `behind` all that is committing now, or at once."""
+    row = {**_act(by, reason), "scopes": list(scopes), "cause": cause, "behind": behind}
+    await connection.execute(_SQL["engage"], row)
+
+
+async def wait_briefly(connection: AsyncConnection[Any]) -> None:
+    """Let this transaction give up soon where something else holds its lock: raises LockNotAvailable."""
+    await connection.execute(_SQL["wait_briefly"])
+
+
+async def passed(connection: AsyncConnection[Any]) -> list[int]:
+    """List the database's processes that began before a stop that did not wait for them, and are not through."""
+    cursor = await connection.execute(_SQL["passed"])
+    return [int(row[0]) for row in await cursor.fetchall()]
 
 
 async def be_patient(connection: AsyncConnection[Any]) -> None:
@@ -172,28 +170,28 @@ async def stopped_since(connection: AsyncConnection[Any], act: int) -> list[Agai
     return await cursor.fetchall()
 
 
-async def reconcile(connection: AsyncConnection[Any], by: By, after: int) -> Reconciled:
+async def reconcile(connection: AsyncConnection[Any], by: By, reason: str, after: int) -> Reconciled:
     """Count everything and keep it; `after` is the newest act from before anything was looked up."""
     cursor = connection.cursor(row_factory=class_row(Reconciled))
-    await cursor.execute(_SQL["reconcile"], {**by.parameters(), "after": after})
+    await cursor.execute(_SQL["reconcile"], {**_act(by, reason), "after": after})
     return await cursor.fetchone()  # type: ignore[return-value]  # a function gives its row, or raises
 
 
-async def lift(owner: AsyncConnection[Any], by: By, reconciliation_id: int) -> int:
+async def lift(owner: AsyncConnection[Any], by: By, reason: str, reconciliation_id: int) -> int:
     """End the stop, one case at a time from then on; gives how many it holds. Raises NotLiftedError."""
     with refusals():
-        cursor = await owner.execute(_SQL["lift"], {**by.parameters(), "reconciliation": reconciliation_id})
+        cursor = await owner.execute(_SQL["lift"], {**_act(by, reason), "reconciliation": reconciliation_id})
         return int((await cursor.fetchall())[0][0])
 
 
-async def release(owner: AsyncConnection[Any], by: By, state: str, most: int) -> list[UUID]:
+async def release(owner: AsyncConnection[Any], by: By, reason: str, state: str, most: int) -> list[UUID]:
     """Let some of those that are held go on, the oldest first; gives them. Raises StoppedError."""
     with refusals():
-        cursor = await owner.execute(_SQL["release"], {**by.parameters(), "state": state, "most": most})
+        cursor = await owner.execute(_SQL["release"], {**_act(by, reason), "state": state, "most": most})
         return list((await cursor.fetchall())[0][0])
 
 
-async def end_one_at_a_time(owner: AsyncConnection[Any], by: By) -> None:
+async def end_one_at_a_time(owner: AsyncConnection[Any], by: By, reason: str) -> None:
     """Let several cases be driven at a time again. Raises StoppedError and NotLiftedError."""
     with refusals():
-        await owner.execute(_SQL["end_one_at_a_time"], by.parameters())
+        await owner.execute(_SQL["end_one_at_a_time"], _act(by, reason))

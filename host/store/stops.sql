@@ -1,5 +1,5 @@
 -- name: engage
-SELECT engage_stop(%(scopes)s::text[], %(actor)s, %(reason)s, %(cause)s, NULL, %(details)s)
+SELECT engage_stop(%(scopes)s::text[], %(actor)s, %(reason)s, %(cause)s, NULL, %(details)s, %(behind)s)
 
 -- name: standing
 -- A scope without a row reads as stopped.
@@ -46,6 +46,12 @@ SELECT release_held(%(state)s, %(most)s, %(actor)s, %(reason)s, %(details)s)
 
 -- name: end_one_at_a_time
 SELECT end_one_at_a_time(%(actor)s, %(reason)s, %(details)s)
+
+-- name: wait_briefly
+SELECT set_config('lock_timeout', '5s', true)
+
+-- name: passed
+SELECT passed_by_stop()
 
 -- name: be_patient
 -- Until the end of this transaction: longer than whoever is stuck in one of theirs.

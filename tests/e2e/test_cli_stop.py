@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.support.records import fits
 
 pytestmark = pytest.mark.xdist_group("cli_stop")
 NORMAL = str(EXAMPLES / "normal.json")
+AUTHZ = Path(__file__).parents[2] / "host" / "data" / "authz-v7.json"
 WHY = ("--reason", "two returns for one parcel")
 
 
@@ -86,6 +88,19 @@ def test_a_stop_that_cannot_be_written_says_that_nothing_is_known_to_be_stopped(
     said = kessai("stop", "--as", "ito", *WHY, **elsewhere)
     assert (said.code, said.out) == (15, "")
     assert "NOT known to be stopped" in said.err
+
+
+@pytest.mark.usefixtures("going_on")
+def test_nobody_puts_a_stop_off_by_holding_its_lock_and_who_was_not_waited_for_is_named(kessai: Cli):
+    with kessai.owner("host") as stuck:
+        stuck.execute("SELECT pg_advisory_lock_shared(stop_lock_key())")
+        process = stuck.info.backend_pid
+        view = stopped(kessai)
+        told = kessai("stop", "--as", "ito", *WHY).out
+    assert view["passed"] == [process]
+    assert {one["scope"] for one in view["scopes"] if one["engaged"]} == {"new_work", "updates", "parallel"}
+    assert f"processes {process}, which may still commit" in told
+    assert stopped(kessai)["passed"] == []
 
 
 @pytest.mark.usefixtures("going_on")
@@ -165,7 +180,9 @@ def test_what_was_stopped_is_reconciled_lifted_and_released_by_parts(kessai: Cli
     assert "several cases are driven at a time again" in done.out
     with kessai.owner("host") as host:
         acts = host.execute("SELECT act, actor, details ->> 'os_user' FROM stop_log ORDER BY stop_id").fetchall()
+        sets = host.execute("SELECT DISTINCT details ->> 'authz' FROM stop_log").fetchall()
         audited = host.execute("SELECT action FROM audit WHERE action = 'release'").fetchall()
     assert [act for act, *_ in acts][-5:] == ["stop", "resume", "release", "release", "full"]
     assert all(os_user for _, _, os_user in acts)
+    assert sets == [(f"sha256:{hashlib.sha256(AUTHZ.read_bytes()).hexdigest()}",)]
     assert len(audited) == 2

@@ -8,11 +8,12 @@ from uuid import UUID
 
 import pytest
 
+from host.domain.acting import By
 from host.domain.state import State
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError
-from host.engine.review import By, adopt, order_compensation, release
+from host.engine.review import adopt, order_compensation, release
 from tests.support.approvals import desk
 from tests.support.crash import DiedError, Fate, doomed
 from tests.support.engine import (
@@ -39,7 +40,7 @@ SEEN = """
 UPDATE effect SET outcome = 'succeeded', external_id = %s, closed_at = clock_now(), verified_at = clock_now()
  WHERE outcome IS NULL
 """
-SATO = By("sato", "operator")
+SATO = By("sato", "operator", "sha256:of-a-test")
 WRONG = {"refund": yen(1)}
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from host.domain.acting import By
 from host.domain.control import STARTED
 from host.domain.step import Step
 from host.engine.drive import drive, load
-from host.engine.review import By
 from host.engine.stops import find_out
 from host.engine.worker import run_once as driven
 from host.planner.conformance import ConformancePlanner
@@ -145,7 +145,7 @@ async def test_a_case_at_work_of_a_release_that_is_not_carried_stays_unknown_and
         await stop(parts)
         advance_clock(parts, 60)
         others = {("others", release): kind for (_, release), kind in parts.kinds.items()}
-        assert await find_out(replace(parts, kinds=others), By("sato", "tester"), 0) == 1
+        assert await find_out(replace(parts, kinds=others), By("sato", "tester", "sha256:of-a-test"), 0) == 1
         assert [one["workflow_id"] for one in (await reconciled(parts)).unsettled] == [str(workflow_id)]
         assert await rows(parts, "SELECT recoveries FROM workflow") == [(0,)]
 

@@ -8,9 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from host.domain.acting import By
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
-from host.engine.review import By, close
+from host.engine.review import close
 from host.engine.stops import find_out
 from host.engine.sweep import run_once
 from host.engine.worker import run_once as driven
@@ -19,9 +20,9 @@ from host.store.errors import NotLiftedError, OneAtATimeError, StoppedError
 from tests.support.approvals import desk
 from tests.support.engine import advance_clock, asynchronous, engine, no_wake, owners, rows, settle, take
 from tests.support.fake_tools import FakeTools, unknown
-from tests.support.stops import OPERATOR, engaged, full, held, lift, newest_act, reconciled, release, stop
+from tests.support.stops import engaged, full, held, lift, newest_act, reconciled, release, stop
 
-SATO = By("sato", "tester")
+SATO = By("sato", "tester", "sha256:of-a-test")
 
 
 async def in_doubt(parts: Parts, tools: FakeTools) -> Any:
@@ -143,7 +144,7 @@ async def test_a_record_from_before_the_newest_stop_lifts_nothing():
 async def test_a_second_stop_adds_to_the_first_whose_reason_stays_and_both_are_in_the_history():
     async with engine(FakeTools()) as parts:
         await stop(parts)
-        await stop(parts, reads=True, by=type(OPERATOR)("ito", "reads too", {"os_user": "other"}))
+        await stop(parts, reads=True, by=By("ito", "other", "sha256:of-a-test"))
         who = await rows(parts, "SELECT scope, actor, reason FROM stop WHERE engaged ORDER BY scope")
         logged = await rows(parts, "SELECT act, scopes, actor, details ->> 'os_user' FROM stop_log ORDER BY stop_id")
         audited = await rows(

@@ -7,16 +7,17 @@ from uuid import UUID
 
 import pytest
 
+from host.domain.acting import By
 from host.engine.drive import drive
 from host.engine.look import Known
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError, reapply
-from host.engine.review import By, adopt, close, look_up
+from host.engine.review import adopt, close, look_up
 from tests.support.approvals import desk
 from tests.support.engine import PINS, asynchronous, engine, no_wake, owners, rows, settle, take
 from tests.support.fake_tools import Answer, FakeTools, rejected, unknown, yen
 
-SATO = By("sato", "operator")
+SATO = By("sato", "operator", "sha256:of-a-test")
 AWAY = rejected("unavailable")
 LAST_MOVES = """
 SELECT event, actor FROM checkpoint JOIN legal_transition USING (move_id) ORDER BY seq DESC LIMIT 2

@@ -10,10 +10,11 @@ from uuid import UUID
 
 import pytest
 
+from host.domain.acting import By
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError, reapply
-from host.engine.review import By, adopt, close, order_compensation, release
+from host.engine.review import adopt, close, order_compensation, release
 from tests.integration.test_engine_compensate import unverified, wrong_return
 from tests.integration.test_engine_review import in_doubt
 from tests.support.approvals import desk
@@ -21,7 +22,7 @@ from tests.support.engine import PINS, asynchronous, engine, no_wake, rows, sett
 from tests.support.fake_tools import FakeTools, unknown
 
 ROUNDS = 50
-SATO, ITO = By("sato", "operator"), By("ito", "operator")
+SATO, ITO = By("sato", "operator", "sha256:of-a-test"), By("ito", "operator", "sha256:of-a-test")
 Act = Callable[[Parts, UUID, By], Awaitable[object]]
 UNDER_WAY = "SELECT count(*) FROM attempt WHERE outcome IS NULL"
 UNDOINGS = "SELECT count(*) FROM compensation WHERE workflow_id = %(id)s"

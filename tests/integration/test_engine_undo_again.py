@@ -9,12 +9,13 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from host.domain.acting import By
 from host.domain.outcome import Success
 from host.domain.step import Step
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError
-from host.engine.review import By, adopt, order_compensation, release
+from host.engine.review import adopt, order_compensation, release
 from host.engine.sweep import end_late
 from host.engine.verify import unapproved
 from tests.support.approvals import APPROVERS, desk
@@ -33,7 +34,7 @@ from tests.support.engine import (
 )
 from tests.support.fake_tools import FakeTools, rejected, unknown
 
-SATO = By("sato", "operator")
+SATO = By("sato", "operator", "sha256:of-a-test")
 ENGAGED = "SELECT scope FROM stop WHERE engaged ORDER BY scope"
 UNDONE = "SELECT state FROM compensation ORDER BY n"
 AWAY = rejected("unavailable")

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from host.domain.acting import By
 from host.domain.outcome import Success
 from host.domain.step import Step
 from host.domain.wait import ENDED
@@ -19,7 +20,7 @@ from host.engine.approve import ApprovalRefusedError
 from host.engine.drive import drive, load
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError
-from host.engine.review import By, adopt, close, look_up, order_compensation, release
+from host.engine.review import adopt, close, look_up, order_compensation, release
 from tests.integration.test_engine_compensate import CALLS, UNDONE, undo, unverified, wrong_return
 from tests.support.approvals import desk
 from tests.support.crash import DiedError, Fate, doomed
@@ -38,7 +39,7 @@ from tests.support.engine import (
 from tests.support.fake_tools import FakeTools, rejected
 from tests.support.raw_sql import refused
 
-SATO = By("sato", "operator")
+SATO = By("sato", "operator", "sha256:of-a-test")
 UNDER_WAY = "SELECT purpose FROM attempt WHERE outcome IS NULL"
 DEADLINE = "SELECT due_at FROM compensation"
 DAY = 24 * 3600.0

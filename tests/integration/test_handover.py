@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from host.domain.acting import By
 from host.domain.proposals import Final
 from host.engine.drive import drive
-from host.engine.review import By, close, order_compensation
+from host.engine.review import close, order_compensation
 from host.engine.sweep import end_late
 from host.handover.sheet import NoHandover
 from host.store import handover as store
@@ -19,6 +20,8 @@ from tests.support.fake_tools import FakeTools, rejected, unknown
 from tests.support.handovers import LOOKING, made, names, pages, sheet_of
 from tests.support.raw_sql import in_doubt
 from tests.support.scripted_planner import ScriptedPlanner
+
+ITO = By("ito", "test", "sha256:of-a-test")
 
 
 @asynchronous
@@ -136,7 +139,9 @@ async def test_what_undid_something_is_listed_with_it_and_stands_no_more():
     async with engine(tools) as parts:
         workflow_id = await take(parts)
         await settle(parts, workflow_id)
-        await order_compensation(desk(parts), workflow_id, By("ito", "test"), "the wrong camera", TOOLS)
+        await order_compensation(
+            desk(parts), workflow_id, By("ito", "test", "sha256:of-a-test"), "the wrong camera", TOOLS
+        )
         await settle(parts, workflow_id)
         sheet = await sheet_of(parts, workflow_id)
     assert (sheet["state"], sheet["why"]["code"]) == ("NEEDS_REVIEW", "compensated")
@@ -162,7 +167,9 @@ async def test_a_closed_review_is_left_alone_and_out_of_the_queue():
         await drive(parts, workflow_id)
         other = await take(parts, request_id="other")
         await drive(parts, other)
-        await close(desk(parts), workflow_id, By("ito", "test"), "settled by hand", accept_unknown=False)
+        await close(
+            desk(parts), workflow_id, By("ito", "test", "sha256:of-a-test"), "settled by hand", accept_unknown=False
+        )
         sheet, of_other = await sheet_of(parts, workflow_id), await made(parts, other)
         async with parts.pool.connection() as connection:
             queue, reasons = await record.exceptions(connection, 10), await record.exception_reasons(connection)

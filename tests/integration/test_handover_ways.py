@@ -7,11 +7,12 @@ from uuid import UUID
 
 import pytest
 
+from host.domain.acting import By
 from host.engine.approve import ApprovalRefusedError, waiting
 from host.engine.drive import drive
 from host.engine.parts import Parts
 from host.engine.reapply import NotPossibleError, reapply, withdraw
-from host.engine.review import By, adopt, close, order_compensation, release
+from host.engine.review import adopt, close, order_compensation, release
 from shared_contracts.tools import TOOLS
 from tests.support.approvals import APPROVERS, decide, desk, trust
 from tests.support.engine import PINS, advance_clock, asynchronous, engage, engine, no_wake, settle, take
@@ -19,7 +20,7 @@ from tests.support.fake_tools import FakeTools, rejected
 from tests.support.handovers import LOOKING, names, sheet_of
 from tests.support.raw_sql import in_doubt
 
-ITO = By("ito", "test")
+ITO = By("ito", "test", "sha256:of-a-test")
 Situation = Callable[[Parts, FakeTools], Awaitable[UUID]]
 
 

@@ -17,7 +17,7 @@ from host.store.errors import OneAtATimeError, StoppedError
 from tests.support.engine import asynchronous, engine, owners, rows, take
 from tests.support.engine import parts as parts_over
 from tests.support.fake_tools import FakeTools
-from tests.support.stops import OPERATOR, engaged, stop
+from tests.support.stops import OPERATOR, REASON, engaged, stop
 
 ROUNDS = 100
 CASES = 6
@@ -93,7 +93,7 @@ async def stopped(parts: Parts, *, reads: bool) -> tuple[int, ...]:
     """Stop, and count while it holds its lock: whatever had begun has committed, and nothing else may any more."""
     scopes = stops.EVERYTHING if reads else (stops.NEW_WORK, stops.UPDATES)
     async with parts.pool.connection() as connection, connection.transaction():
-        await stops.engage(connection, scopes, OPERATOR.actor, OPERATOR.reason, "operator")
+        await stops.engage(connection, scopes, OPERATOR, REASON, "operator")
         (counted,) = await (await connection.execute(COUNTS)).fetchall()
     return tuple(counted)
 

@@ -13,6 +13,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import AsyncConnection
 
+from host.domain.acting import By
 from host.stack.assembly import StackChoice, StackParts, owner_dsn
 from host.stack.backup import back_up
 from host.stack.binaries import wheel_directory
@@ -38,7 +39,7 @@ def restored(root: Path, directory: Path) -> Backup:
 async def seal(dsn: str, found: Backup) -> None:
     """As the command does it."""
     async with await AsyncConnection.connect(dsn) as connection:
-        await engage(connection, EVERYTHING, "test", str(found.directory), "restore")
+        await engage(connection, EVERYTHING, By("test", "test", None), str(found.directory), "restore")
 
 
 def with_parts(root: Path, work: Callable[[StackParts], Any]) -> Any:

@@ -31,12 +31,15 @@ CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON reconciliation FOR EACH RO
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON reconciliation FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 -- Nothing new begins from this commit on. What was found in the same transaction may engage it twice; each is logged.
+-- Not `behind` those that are committing now it does not wait for them: whoever does not let go cannot put it off.
 CREATE FUNCTION engage_stop(p_scopes text[], p_actor text, p_reason text, p_cause text, p_workflow uuid,
-                            p_details jsonb DEFAULT '{}') RETURNS void
+                            p_details jsonb DEFAULT '{}', p_behind boolean DEFAULT true) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
     PERFORM refuse_old_snapshot();
-    PERFORM pg_advisory_xact_lock(stop_lock_key());
+    IF p_behind THEN
+        PERFORM pg_advisory_xact_lock(stop_lock_key());
+    END IF;
     INSERT INTO stop (scope, engaged, actor, reason, at)
     SELECT s, true, p_actor, p_reason, clock_now() FROM unnest(p_scopes || ARRAY['parallel']) s
     ON CONFLICT (scope) DO UPDATE
@@ -44,6 +47,16 @@ BEGIN
       WHERE NOT stop.engaged;  -- who stopped it first, and why, stays
     PERFORM log_stop_act('stop', 'engaged', p_scopes, p_actor, p_reason, p_cause, p_workflow, p_details);
 END $$;
+
+-- The database's processes that hold the lock under which something is begun, until it is committed.
+CREATE FUNCTION passed_by_stop() RETURNS SETOF integer
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    SELECT DISTINCT l.pid FROM pg_locks l
+     WHERE l.locktype = 'advisory' AND l.granted AND l.pid <> pg_backend_pid() AND l.objsubid = 1
+       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+       AND (l.classid::bigint << 32) + l.objid::bigint = stop_lock_key()
+     ORDER BY l.pid
+$$;
 
 CREATE FUNCTION log_stop_act(p_act text, p_result text, p_scopes text[], p_actor text, p_reason text, p_cause text,
                              p_workflow uuid, p_details jsonb) RETURNS void
@@ -194,9 +207,11 @@ BEGIN
 END $$;
 
 REVOKE ALL ON stop_log, reconciliation, effect_known FROM PUBLIC;
-REVOKE ALL ON FUNCTION engage_stop(text[], text, text, text, uuid, jsonb), record_reconciliation(text, bigint, jsonb),
+REVOKE ALL ON FUNCTION engage_stop(text[], text, text, text, uuid, jsonb, boolean), passed_by_stop(),
+    record_reconciliation(text, bigint, jsonb),
     log_stop_act(text, text, text[], text, text, text, uuid, jsonb), anything_stopped(),
     lift_stop(text, text, bigint, jsonb), release_held(text, integer, text, text, jsonb),
     end_one_at_a_time(text, text, jsonb) FROM PUBLIC;
 GRANT SELECT ON stop_log, reconciliation, effect_known TO host_rt, host_auditor;
-GRANT EXECUTE ON FUNCTION engage_stop(text[], text, text, text, uuid, jsonb), record_reconciliation(text, bigint, jsonb) TO host_rt;
+GRANT EXECUTE ON FUNCTION engage_stop(text[], text, text, text, uuid, jsonb, boolean), passed_by_stop(),
+    record_reconciliation(text, bigint, jsonb) TO host_rt;

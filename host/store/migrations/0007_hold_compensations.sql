@@ -51,7 +51,7 @@ $$;
 
 -- Let one be undone under a stop; gives whether there is one to be undone. A driver that has it in hand and has seen the
 -- stop, but not this, is stale by now and looks again.
-CREATE FUNCTION release_compensation(p_id uuid, p_by text, p_os_user text) RETURNS boolean
+CREATE FUNCTION release_compensation(p_id uuid, p_by text, p_details jsonb) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
     PERFORM FROM workflow WHERE workflow_id = p_id FOR UPDATE;  -- first the workflow, then its rows, as every step does
@@ -62,7 +62,7 @@ BEGIN
     UPDATE workflow SET version = version + 1, wake_at = CASE WHEN wake_at IS NOT NULL THEN clock_now() END
      WHERE workflow_id = p_id;
     INSERT INTO audit (workflow_id, actor, action, resource, result, details, at)
-    SELECT p_id, p_by, 'compensation_released', resource, state, jsonb_build_object('os_user', p_os_user), clock_now()
+    SELECT p_id, p_by, 'compensation_released', resource, state, p_details, clock_now()
       FROM workflow WHERE workflow_id = p_id;
     RETURN true;
 END $$;
@@ -81,6 +81,6 @@ CREATE CONSTRAINT TRIGGER answered_for AFTER UPDATE OF review_closed_at ON workf
     EXECUTE FUNCTION check_answered_for();
 
 REVOKE ALL ON compensation FROM PUBLIC;
-REVOKE ALL ON FUNCTION release_compensation(uuid, text, text), released(uuid), check_undone(), check_answered_for() FROM PUBLIC;
+REVOKE ALL ON FUNCTION release_compensation(uuid, text, jsonb), released(uuid), check_undone(), check_answered_for() FROM PUBLIC;
 GRANT SELECT ON compensation TO host_rt, host_auditor;
-GRANT EXECUTE ON FUNCTION release_compensation(uuid, text, text), released(uuid) TO host_rt;
+GRANT EXECUTE ON FUNCTION release_compensation(uuid, text, jsonb), released(uuid) TO host_rt;
