@@ -144,7 +144,7 @@ async def test_a_record_from_before_the_newest_stop_lifts_nothing():
 async def test_a_second_stop_adds_to_the_first_whose_reason_stays_and_both_are_in_the_history():
     async with engine(FakeTools()) as parts:
         await stop(parts)
-        await stop(parts, reads=True, by=By("ito", "other", "sha256:of-a-test"))
+        await stop(parts, reads=True, by=By("ito", "other", "sha256:of-a-test"), reason="reads too")
         who = await rows(parts, "SELECT scope, actor, reason FROM stop WHERE engaged ORDER BY scope")
         logged = await rows(parts, "SELECT act, scopes, actor, details ->> 'os_user' FROM stop_log ORDER BY stop_id")
         audited = await rows(

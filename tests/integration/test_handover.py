@@ -120,7 +120,7 @@ async def test_what_is_to_be_undone_says_by_whose_order_until_when_and_who_let_i
         await drive(parts, workflow_id)
         waiting = await sheet_of(parts, workflow_id)
         with owners(parts) as sql:
-            sql.execute("SELECT release_compensation(%s, 'ito', 'test')", (workflow_id,))
+            sql.execute("SELECT release_compensation(%s, 'ito', '{}')", (workflow_id,))
         released = await sheet_of(parts, workflow_id)
     (order,) = waiting["compensation"]["orders"]
     assert (waiting["compensation"]["state"], order["state"], order["ordered_by"]) == ("required", "required", "engine")
@@ -167,9 +167,7 @@ async def test_a_closed_review_is_left_alone_and_out_of_the_queue():
         await drive(parts, workflow_id)
         other = await take(parts, request_id="other")
         await drive(parts, other)
-        await close(
-            desk(parts), workflow_id, By("ito", "test", "sha256:of-a-test"), "settled by hand", accept_unknown=False
-        )
+        await close(desk(parts), workflow_id, ITO, "settled by hand", accept_unknown=False)
         sheet, of_other = await sheet_of(parts, workflow_id), await made(parts, other)
         async with parts.pool.connection() as connection:
             queue, reasons = await record.exceptions(connection, 10), await record.exception_reasons(connection)

@@ -17,10 +17,10 @@ REASON = "a test"
 UPDATES = (stops.NEW_WORK, stops.UPDATES)
 
 
-async def stop(parts: Parts, *, reads: bool = False, by: By = OPERATOR) -> None:
+async def stop(parts: Parts, *, reads: bool = False, by: By = OPERATOR, reason: str = REASON) -> None:
     scopes = stops.EVERYTHING if reads else UPDATES
     async with parts.pool.connection() as connection, connection.transaction():
-        await stops.engage(connection, scopes, by, REASON, "operator")
+        await stops.engage(connection, scopes, by, reason, "operator")
 
 
 async def newest_act(parts: Parts) -> int:
