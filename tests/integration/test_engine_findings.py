@@ -78,7 +78,7 @@ async def found_by(parts: Parts, tools: FakeTools, finding: Severe, *, overdue: 
                 sql.execute("UPDATE compensation SET ordered_at = ordered_at - interval '2 days', due_at = ordered_at")
                 sql.execute("UPDATE workflow SET wake_at = clock_now() WHERE workflow_id = %s", (workflow_id,))
             else:
-                sql.execute("SELECT release_compensation(%s, 'sato', 'tester')", (workflow_id,))
+                sql.execute("SELECT release_compensation(%s, 'sato', '{}')", (workflow_id,))
         await drive(parts, workflow_id)
     return workflow_id
 

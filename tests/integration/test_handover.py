@@ -139,9 +139,7 @@ async def test_what_undid_something_is_listed_with_it_and_stands_no_more():
     async with engine(tools) as parts:
         workflow_id = await take(parts)
         await settle(parts, workflow_id)
-        await order_compensation(
-            desk(parts), workflow_id, By("ito", "test", "sha256:of-a-test"), "the wrong camera", TOOLS
-        )
+        await order_compensation(desk(parts), workflow_id, ITO, "the wrong camera", TOOLS)
         await settle(parts, workflow_id)
         sheet = await sheet_of(parts, workflow_id)
     assert (sheet["state"], sheet["why"]["code"]) == ("NEEDS_REVIEW", "compensated")
