@@ -18,8 +18,10 @@ from host.settings import Settings
 from host.store import ledger
 from host.store.pool import Pool
 from host.workflows.catalogue import WORKFLOWS
+from shared_contracts.named_file import Unread, read_file
 from shared_contracts.told import complaints
 
+AUTHORIZATION_BYTES_MAX = 4 * 2**20  # of some ten thousand principals
 _SHOWN_MAX = 10
 
 
@@ -30,11 +32,11 @@ def read_authorization(file: Path) -> AuthorizationSet:
 
 def read_with_digest(file: Path) -> tuple[AuthorizationSet, str]:
     """Read the authorization set, and the SHA-256 of what was read (`sha256:` and 64 hex digits)."""
+    content = read_file(file, AUTHORIZATION_BYTES_MAX)
+    if isinstance(content, Unread):
+        raise NotReadyError(f"the authorization set {file} cannot be read: {content.why}\nSee KESSAI_AUTHZ_FILE.")
     try:
-        content = file.read_bytes()
         known = AuthorizationSet.model_validate_json(content)
-    except OSError as error:
-        raise NotReadyError(f"the authorization set {file} cannot be read: {error.strerror}") from error
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         said = complaints(islice(problems, _SHOWN_MAX), "the file")

@@ -13,17 +13,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from host.stack.home import default_root
 from host.stack.links import Links
+from shared_contracts.named_file import unnameable
 from shared_contracts.told import complaints, missing
 
 PREFIX = "KESSAI_"
 FOREIGN_PREFIX = "KESSAI_TOOLS_"
 _DATA = Path(__file__).parent / "data"
+HOME_BYTES = 512  # of a path below the home
 _THEIR_PATHS = ("_MAILDIR", "_FILE")
+
+
+def _nameable(more_bytes: int) -> AfterValidator:
+    def check(path: Path) -> Path:
+        why = unnameable(path, more_bytes)
+        if why is not None:
+            raise ValueError(why)
+        return path
+
+    return AfterValidator(check)
+
+
+Named = Annotated[Path, _nameable(0)]
+HomePath = Annotated[Path, _nameable(HOME_BYTES)]
 
 
 class SettingsError(Exception):
@@ -37,7 +53,7 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True, hide_input_in_errors=True
     )
 
-    home: Path | None = None
+    home: HomePath | None = None
     dsn: SecretStr | None = Field(
         None,
         description="the connection of the worker's role to the database `host`",
@@ -48,7 +64,7 @@ class Settings(BaseSettings):
         description="the connection of the owner of the database `host`, which KESSAI_DSN is not",
         examples=["host=db.example dbname=host user=host_owner passfile=secrets/host_owner.pgpass"],
     )
-    role_passwords: Path | None = None
+    role_passwords: Named | None = None
     server_url: str | None = Field(
         None, description="the tool server's address", examples=["http://tools.example:8801/mcp"]
     )
@@ -58,27 +74,27 @@ class Settings(BaseSettings):
         description="the name under which tokens are signed, the one in the tool server's issuers.json",
         examples=["https://host.example"],
     )
-    signing_key_file: Path | None = Field(
+    signing_key_file: Named | None = Field(
         None,
         description="the private key that signs tokens, made by `kessai secrets`",
         examples=["secrets/signing.jwk"],
     )
-    authz_file: Path = _DATA / "authz-v7.json"
+    authz_file: Named = _DATA / "authz-v7.json"
     principal: str = "returns-desk@acme-jp"
     planner: Literal["conformance"] = "conformance"
     concurrency: Annotated[int, Field(ge=1, le=256)] = 1
     lease_seconds: Annotated[float, Field(ge=1, le=300)] = 15.0
-    pulse_file: Path | None = None
+    pulse_file: Named | None = None
     rate_principal: Annotated[float, Field(gt=0, le=1_000_000)] = 18.0
     rate_tenant: Annotated[float, Field(gt=0, le=1_000_000)] = 90.0
     order_snapshot: str = "2026-07-30T00:00:00+09:00"
     policy_version: str = "policy-v12"
     daily_cost_micros: Annotated[int, Field(ge=0)] | None = None
     call_limit_stops: Literal["system", "case"] = "system"
-    postgres_bin: Path | None = None
+    postgres_bin: Named | None = None
     postgres_os_user: str | None = None
-    approvers: Path | None = None
-    approver_passphrase_file: Path | None = None
+    approvers: Named | None = None
+    approver_passphrase_file: Named | None = None
     tool_server_port: Annotated[int, Field(ge=1, le=65535)] | None = None
 
 

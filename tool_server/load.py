@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from shared_contracts.base import dump
 from shared_contracts.digest import digest
+from shared_contracts.named_file import Unread, read_file
 from shared_contracts.returns import ReturnStatus
 from tool_server.errors import ToolServerError
 from tool_server.load_checks import against_order, against_policies, against_returns, refusal
@@ -26,6 +27,7 @@ from tool_server.seed_amounts import Rules, Settled, paid_by_line, settle_return
 from tool_server.seed_checks import Problem, check, total
 from tool_server.store import seed as store
 
+FILE_BYTES_MAX = 128 * 2**20  # some hundred thousand orders; more come in several files
 _CHUNK = 2_000  # orders per statement
 _SHOWN_MAX = 20  # problems; more would hide the first
 
@@ -60,14 +62,23 @@ class Loaded:
         )
 
 
+def content_of(path: Path) -> bytes:
+    """Read a file of any family's data; raises SeedError."""
+    content = read_file(path, FILE_BYTES_MAX)
+    if isinstance(content, Unread):
+        raise SeedError([Problem(str(path), f"cannot be read: {content.why}")])
+    return content
+
+
 def read_seed(path: Path) -> Seed:
     """Read and check a file; raises SeedError with every problem found."""
+    return parse_seed(content_of(path))
+
+
+def parse_seed(content: bytes) -> Seed:
+    """Check a file's content; raises SeedError with every problem found."""
     try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise SeedError([Problem(str(path), f"cannot be read: {error.strerror}")]) from None
-    try:
-        seed = Seed.model_validate_json(text)
+        seed = Seed.model_validate_json(content)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)
         raise SeedError([Problem(_path(item["loc"]), item["msg"]) for item in found]) from None

@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, Field, ValidationError
 
 from shared_contracts.base import Contract, Identifier, Line, dump
 from shared_contracts.claims import Codes, DocumentCode, DocumentVersion, RuleVersion
-from tool_server.load import SeedError
+from tool_server.load import SeedError, content_of
 from tool_server.seed_checks import Problem
 from tool_server.store.queries import queries
 
@@ -99,10 +99,13 @@ class LoadedCases:
 
 def read_seed(path: Path) -> SeedCases:
     """Read a file; raises SeedError."""
+    return parse_seed(content_of(path))
+
+
+def parse_seed(content: bytes) -> SeedCases:
+    """Check a file's content; raises SeedError."""
     try:
-        return SeedCases.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise SeedError([Problem(str(path), f"cannot be read: {error.strerror}")]) from None
+        return SeedCases.model_validate_json(content)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)
         raise SeedError([Problem(".".join(map(str, one["loc"])) or "the file", one["msg"]) for one in found]) from None

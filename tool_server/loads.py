@@ -14,25 +14,26 @@ from tool_server import load as shop
 from tool_server import load_cases as cases
 
 
-async def _shop(dsn: str, file: Path) -> Any:
-    return await shop.load(dsn, shop.read_seed(file))
+async def _shop(dsn: str, content: bytes) -> Any:
+    return await shop.load(dsn, shop.parse_seed(content))
 
 
-async def _cases(dsn: str, file: Path) -> Any:
-    return await cases.load(dsn, cases.read_seed(file))
+async def _cases(dsn: str, content: bytes) -> Any:
+    return await cases.load(dsn, cases.parse_seed(content))
 
 
-LOADERS: dict[str, Callable[[str, Path], Awaitable[Any]]] = {"orders": _shop, "cases": _cases}
+LOADERS: dict[str, Callable[[str, bytes], Awaitable[Any]]] = {"orders": _shop, "cases": _cases}
 
 
 async def load_file(dsn: str, file: Path) -> Any:
     """Load a file as the owner; gives what changed. Raises SeedError, psycopg.OperationalError."""
-    return await LOADERS[_mark(file)](dsn, file)
+    content = shop.content_of(file)
+    return await LOADERS[_mark(content)](dsn, content)
 
 
-def _mark(file: Path) -> str:
+def _mark(content: bytes) -> str:
     try:
-        document = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        document = json.loads(content)
+    except (ValueError, RecursionError):
         return "orders"
     return next((mark for mark in LOADERS if isinstance(document, dict) and mark in document), "orders")

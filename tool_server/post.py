@@ -6,6 +6,7 @@ from email.errors import MessageError
 from email.headerregistry import Address
 from email.utils import parseaddr
 
+from shared_contracts.named_file import Unread, read_text
 from tool_server.errors import SettingsError
 from tool_server.mail import Channel, Maildir, Smtp, SmtpServer
 from tool_server.settings import Settings
@@ -58,7 +59,8 @@ def _channel(settings: Settings, domain: str) -> Channel:
 def _password(settings: Settings) -> str | None:
     if settings.smtp_password_file is None:
         return None
-    try:
-        return settings.smtp_password_file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"KESSAI_TOOLS_SMTP_PASSWORD_FILE: {settings.smtp_password_file}: {error}") from None
+    file = settings.smtp_password_file
+    text = read_text(file)
+    if isinstance(text, Unread):
+        raise SettingsError(f"KESSAI_TOOLS_SMTP_PASSWORD_FILE: {file} cannot be read: {text.why}")
+    return text.strip()

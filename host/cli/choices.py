@@ -34,10 +34,10 @@ def reading_scopes() -> list[str]:
 def principals() -> list[str]:
     """Give the names of the authorization set that the settings name."""
     from host import settings
-    from host.domain.principals import AuthorizationSet
+    from host.database import NotReadyError
+    from host.rights import read_authorization
 
     try:
-        file = settings.load().authz_file
-        return [one.name for one in AuthorizationSet.model_validate_json(file.read_bytes()).principals]
-    except (settings.SettingsError, OSError, ValueError):  # the command itself says what is wrong with them
+        return [one.name for one in read_authorization(settings.load().authz_file).principals]
+    except (settings.SettingsError, NotReadyError):  # the command itself says what is wrong with them
         return []

@@ -29,6 +29,7 @@ from host.stack.home import PRIVATE
 from shared_contracts.approval import Approver, Name, PublicKey, TrustedApprover, jwk_of, public_key
 from shared_contracts.base import dump
 from shared_contracts.digest import canonical_json
+from shared_contracts.named_file import Unread, read_file
 
 PUBLIC_MODE = 0o644
 FILE_BYTES_MAX = 64 * 1024
@@ -79,12 +80,12 @@ def _write_new(path: Path, content: bytes) -> None:
 
 def read_public(path: Path) -> TrustedApprover:
     """Read a public half, whose id must be its key's; raises CommandError."""
+    content = read_file(path, FILE_BYTES_MAX)
+    if isinstance(content, Unread):
+        raise _no_public_half(path, content.why)
     try:
-        with path.open("rb") as file:
-            trusted = TrustedApprover.model_validate_json(file.read(FILE_BYTES_MAX))
+        trusted = TrustedApprover.model_validate_json(content)
         honest = jwk_of(public_key(trusted.key.x)) == trusted.key
-    except OSError as error:
-        raise _no_public_half(path, error.strerror) from error
     except (ValidationError, ValueError) as error:
         raise _no_public_half(path, "it is not what `kessai approver add` writes") from error
     if not honest:
@@ -92,7 +93,7 @@ def read_public(path: Path) -> TrustedApprover:
     return trusted
 
 
-def _no_public_half(path: Path, why: str | None) -> CommandError:
+def _no_public_half(path: Path, why: str) -> CommandError:
     return CommandError(Exit.BAD_INPUT, f"{path} cannot be read as a public half: {why}", "Give it as it was written.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -18,6 +19,7 @@ from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
 from host.settings import Settings
 from host.store.record import Standing
+from shared_contracts.named_file import Unread, open_file
 from shared_contracts.record import Record, Status
 
 MAILS_LOOKED_AT = 200  # the newest; what was just sent is among them
@@ -86,11 +88,11 @@ def _dated(folder: Path) -> Iterator[tuple[float, Path]]:
 
 
 def _is(file: Path, message_id: str) -> bool:
-    try:
-        with file.open("rb") as opened:
-            head = opened.read(HEADER_BYTES).replace(b"\r\n", b"\n").partition(b"\n\n")[0]
-    except OSError:  # moved, or no file that we may read
+    descriptor = open_file(file)
+    if isinstance(descriptor, Unread):  # moved, or no file that we may read
         return False
+    with os.fdopen(descriptor, "rb") as opened:
+        head = opened.read(HEADER_BYTES).replace(b"\r\n", b"\n").partition(b"\n\n")[0]
     return any(
         name.strip().lower() == b"message-id" and message_id.encode() in value
         for name, _, value in (header.partition(b":") for header in head.split(b"\n"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -32,11 +31,14 @@ from host.engine.drive import drive
 from host.settings import Settings
 from host.workflows.catalogue import CURRENT
 from shared_contracts.base import YEARS, dump
+from shared_contracts.named_file import Unread, read_file
 
 if TYPE_CHECKING:
     from host.wiring import Driver
 
-MEND = "Nothing was started. examples/ has good cases, shared_contracts/schemas/case.<kind>.json their schemas."
+STANDARD_INPUT = 0
+MEND = """Nothing was started. What another program writes is piped into kessai run -
+examples/ has good cases, shared_contracts/schemas/case.<kind>.json their schemas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ Asked = Submission | Continuation
 def prepare(argument: str, principal: str | None, as_of: str | None) -> Asked:
     """Tell a case from a name, and read the case; raises CaseError and CommandError."""
     path = Path(argument)
-    if argument != "-" and not path.exists():
+    content = _standard_input() if argument == "-" else read_file(path, CASE_BYTES_MAX)
+    if isinstance(content, Unread) and content.missing:
         if path.suffix == ".json" or os.sep in argument:
             raise CommandError(
                 Exit.BAD_INPUT, f"there is no file {argument}", "Name a case, such as examples/returns/normal.json."
@@ -72,26 +75,23 @@ def prepare(argument: str, principal: str | None, as_of: str | None) -> Asked:
                 Exit.BAD_INPUT, "--as-of belongs to a new case", "A workflow keeps the time it began with."
             )
         return Continuation(argument)
+    if isinstance(content, Unread):
+        raise CommandError(Exit.BAD_INPUT, f"{argument}: the case cannot be read: {content.why}", MEND)
     try:
-        workflow, case = read_case(read_document(_bytes(argument)), CURRENT)
+        workflow, case = read_case(read_document(content), CURRENT)
     except CaseError as error:
         raise CommandError(Exit.BAD_INPUT, f"{argument}: {error}", MEND) from error
     return Submission(workflow, case, principal, None if as_of is None else moment(as_of))
 
 
-def _bytes(argument: str) -> bytes:
-    """Read a case, but never more of it than a case may have."""
+def _standard_input() -> bytes | Unread:
+    """Read a case from whatever it is, but never more of it than a case may have."""
     try:
-        if argument == "-":
-            raw = sys.stdin.buffer.read(CASE_BYTES_MAX + 1)
-        else:
-            with Path(argument).open("rb") as file:
-                raw = file.read(CASE_BYTES_MAX + 1)
+        with open(STANDARD_INPUT, "rb", closefd=False) as given:
+            content = given.read(CASE_BYTES_MAX + 1)
     except OSError as error:
-        raise CaseError(f"the case cannot be read: {error.strerror}") from error
-    if len(raw) > CASE_BYTES_MAX:
-        raise CaseError(f"the case has more than {CASE_BYTES_MAX} bytes; no case is that long")
-    return raw
+        return Unread(f"{error.strerror}; name a file")
+    return content if len(content) <= CASE_BYTES_MAX else Unread(f"it is larger than {CASE_BYTES_MAX} bytes")
 
 
 def moment(text: str) -> datetime:

@@ -20,8 +20,10 @@ from host.stack.home import Home
 from host.stack.keys import key_files, public_part, read_signing_key
 from host.stack.ports import is_free
 from host.stack.roles import LIMITED, Side
+from shared_contracts.named_file import Unread, read_text
 from shared_contracts.told import unconnected
 
+MADE_ANEW = "start the stack again: it is made anew"
 CLOCK_SECONDS_MAX = 2.0  # well inside the leeway that a token's times are given
 MUST_BE_ON = ("fsync", "synchronous_commit", "full_page_writes")
 OVERRIDING = ("PGPASSWORD", "PGOPTIONS", "PGSERVICE", "PGSERVICEFILE", "PGHOSTADDR", "PGTARGETSESSIONATTRS")
@@ -90,7 +92,7 @@ def _tried(check: str, look: Callable[[], str]) -> Check:
     except StackError as error:
         return Check(check, False, error.what, error.mend)
     except FileNotFoundError as error:
-        return Check(check, False, f"{error.filename} is missing", "start the stack again: it is made anew")
+        return Check(check, False, f"{error.filename} is missing", MADE_ANEW)
 
 
 def _is_secret(path: Path) -> str:
@@ -107,12 +109,14 @@ def _published(home: Home) -> Check:
     files = key_files(home)
     try:
         kid = str(public_part(read_signing_key(files.signing))["kid"])
-        published = kid in files.jwks.read_text("utf-8")
-    except (StackError, OSError) as error:
+    except StackError as error:
         return Check("published keys", False, str(error), "mend the signing key, then start the stack again")
-    if published:
+    text = read_text(files.jwks)
+    if isinstance(text, Unread):
+        return Check("published keys", False, f"{files.jwks} cannot be read: {text.why}", MADE_ANEW)
+    if kid in text:
         return Check("published keys", True, f"hold {kid}", "")
-    return Check("published keys", False, f"{files.jwks} lacks {kid}", "start the stack again: it is made anew")
+    return Check("published keys", False, f"{files.jwks} lacks {kid}", MADE_ANEW)
 
 
 async def _setting(connection: psycopg.AsyncConnection[tuple[object, ...]], name: str) -> Check:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from host.stack.errors import StackError, StackProblem
+from shared_contracts.named_file import OPENING, Unread, irregular, read_file, read_open
 
 SECRET_MODE = 0o600
-SECRET_BYTES_MAX = 1_000_000
+BYTES_MAX = 1_000_000  # of a secret, and of a state file
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 LOG_BYTES_MAX = 10_000_000
 
@@ -44,7 +45,7 @@ def write_secret(path: Path, content: str) -> None:
 def read_secret(path: Path) -> str:
     """The text of a file that only we can read; anything else is a `StackError`."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, OPENING | os.O_NOFOLLOW)
     except FileNotFoundError as error:
         raise StackError(
             StackProblem.SECRET_MISSING,
@@ -59,12 +60,15 @@ def read_secret(path: Path) -> str:
         ) from error
     try:
         _refuse_exposed(path, os.fstat(descriptor))  # of what is open, whatever the name leads to by now
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(SECRET_BYTES_MAX).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise malformed(path, "it is no text") from error
+        content = read_open(descriptor, BYTES_MAX)
     finally:
         os.close(descriptor)
+    if isinstance(content, Unread):
+        raise malformed(path, content.why)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise malformed(path, "it is no text") from error
 
 
 def malformed(path: Path, why: str) -> StackError:
@@ -77,9 +81,9 @@ def malformed(path: Path, why: str) -> StackError:
 
 
 def _refuse_exposed(path: Path, status: os.stat_result) -> None:
-    mode = stat.S_IMODE(status.st_mode)
-    if not stat.S_ISREG(status.st_mode):
-        raise malformed(path, "it is no plain file")
+    mode, why = stat.S_IMODE(status.st_mode), irregular(status)
+    if why is not None:
+        raise malformed(path, f"it is no plain file: {why}")
     if status.st_uid != os.geteuid():
         raise StackError(
             StackProblem.SECRET_READABLE,
@@ -96,9 +100,14 @@ def _refuse_exposed(path: Path, status: os.stat_result) -> None:
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """A state file's object; None where there is none, or none that a crash left whole."""
+    content = read_file(path, BYTES_MAX)
+    if isinstance(content, Unread):
+        if content.errno is not None and not content.missing:
+            raise OSError(content.errno, content.why, str(path))
+        return None
     try:
-        value = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, ValueError):
+        value = json.loads(content)
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -16,9 +16,10 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from host.stack.errors import StackError, StackProblem
-from host.stack.files import malformed, read_json, read_secret, write_secret
+from host.stack.files import BYTES_MAX, malformed, read_json, read_secret, write_secret
 from host.stack.home import Home
 from host.stack.locks import Hold
+from shared_contracts.named_file import Unread, read_file
 
 PUBLISHED_MAX = 2  # the current one and the one before
 
@@ -125,13 +126,16 @@ def _publish(jwks: Path, keys: list[dict[str, Any]]) -> None:
 
 def trusted_issuers(file: Path) -> list[dict[str, Any]]:
     """What an issuers' file says; nothing where there is none."""
+    content = read_file(file, BYTES_MAX)
+    if isinstance(content, Unread):
+        if content.missing:
+            return []
+        raise malformed(file, content.why)
     try:
-        found = json.loads(file.read_text("utf-8"))
+        found = json.loads(content)
         if isinstance(found, list):
             return [{**entry, "issuer": entry["issuer"], "jwks_file": entry["jwks_file"]} for entry in found]
-    except FileNotFoundError:
-        return []
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise malformed(file, "no JSON list of issuer and jwks_file") from error
     raise malformed(file, "no JSON list of issuer and jwks_file")
 

@@ -17,10 +17,10 @@ from pydantic import Field, ValidationError
 from host.stack.errors import StackError, StackProblem
 from host.stack.roles import Side
 from shared_contracts.base import Contract, Moment
+from shared_contracts.named_file import Unread, read_text
 
 NAME = "manifest.json"
 FORMAT: Final = 1
-BYTES_MAX = 1_000_000  # of a manifest; one of ours has some thousand
 
 
 class Dump(Contract):
@@ -92,12 +92,12 @@ def unusable(directory: Path, why: str) -> StackError:
 
 def _manifest(directory: Path) -> Manifest:
     file = directory / NAME
+    text = read_text(file)
+    if isinstance(text, Unread):
+        no_backup = f"it has no {NAME}, so it is no backup, or not a whole one"
+        raise unusable(directory, no_backup if text.missing else f"its {NAME} cannot be read: {text.why}")
     try:
-        with file.open("rb") as content:
-            text = content.read(BYTES_MAX).decode("utf-8")
         found = json.loads(text)
-    except FileNotFoundError:
-        raise unusable(directory, f"it has no {NAME}, so it is no backup, or not a whole one") from None
     except (ValueError, RecursionError):
         raise unusable(directory, f"its {NAME} is no JSON") from None
     if not isinstance(found, dict):

@@ -14,6 +14,7 @@ from psycopg import sql
 
 from host.domain.workflow import Workflow, legal_moves
 from host.store.packaged import QUEUE, packaged
+from shared_contracts.named_file import Unread, read_text
 
 ROLES = ("host_rt", "host_auditor")
 _LOCK = 118058463519594  # beside stop_lock_key() of the first migrations
@@ -76,15 +77,14 @@ def _password(directory: Path, role: str) -> str | None:
     file = directory / role
     if not directory.is_dir():
         raise PasswordError(f"{directory}: there is no such directory; see KESSAI_ROLE_PASSWORDS")
-    try:
-        secret = file.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PasswordError(f"{file}: the role's password cannot be read ({type(error).__name__})") from error
-    if not secret:
+    secret = read_text(file)
+    if isinstance(secret, Unread):
+        if secret.missing:
+            return None
+        raise PasswordError(f"{file}: the role's password cannot be read: {secret.why}")
+    if secret.strip() == "":
         raise PasswordError(f"{file}: the file is empty; write the role's password into it")
-    return secret
+    return secret.strip()
 
 
 def _apply(connection: psycopg.Connection[Any]) -> tuple[str, ...]:

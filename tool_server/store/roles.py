@@ -11,6 +11,7 @@ from pathlib import Path
 from psycopg import AsyncConnection, errors, sql
 
 from shared_contracts.contract import FAMILIES
+from shared_contracts.named_file import Unread, read_text
 from tool_server.errors import ToolServerError
 
 ROLES = (*(f"tools_{family}" for family in FAMILIES), "tools_auditor")
@@ -91,12 +92,11 @@ async def _set_password(connection: AsyncConnection, role: str, password: str) -
 def _password(directory: Path, role: str) -> str | None:
     if not directory.is_dir():
         raise RolesError(f"{directory}: there is no such directory; see KESSAI_TOOLS_ROLE_PASSWORDS")
-    try:
-        text = (directory / role).read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RolesError(f"{directory / role}: the password cannot be read: {error}") from error
-    if text == "":
+    text = read_text(directory / role)
+    if isinstance(text, Unread):
+        if text.missing:
+            return None
+        raise RolesError(f"{directory / role}: the password cannot be read: {text.why}")
+    if text.strip() == "":
         raise RolesError(f"{directory / role}: the file is empty; write the password of the role into it")
-    return text
+    return text.strip()
