@@ -168,6 +168,7 @@ def test_what_nobody_approved_expires_once_though_the_worker_that_ends_it_dies(o
     office.stage.keep("worker")
     case = office.waiting()
     office.stage.drop("worker")
+    office.stage.forget_jobs()  # or what the dropped one had in hand would be the next one's first commit
     with office.a_day_later():
         office.stage.gone(office.stage.start(office.stage.stand.worker("worker"), **{AT: point}))
         assert office.state(case)[0] == ("EXPIRED" if point.startswith("after") else "WAITING_APPROVAL")
