@@ -5,11 +5,12 @@ An old release stays until no workflow of it is open: a workflow goes on under t
 
 from __future__ import annotations
 
+from host.domain.gaps import complete
 from host.domain.workflow import Workflow, states
 from host.workflows.claims import CLAIMS
 from host.workflows.returns import RETURNS
 
-WORKFLOWS: tuple[Workflow, ...] = (RETURNS, CLAIMS)
+WORKFLOWS: tuple[Workflow, ...] = complete(RETURNS, CLAIMS)
 CURRENT: dict[str, Workflow] = {workflow.kind: workflow for workflow in WORKFLOWS}
 BY_RELEASE: dict[tuple[str, str], Workflow] = {(workflow.kind, workflow.release): workflow for workflow in WORKFLOWS}
 
