@@ -13,6 +13,7 @@ import pytest
 
 from host.cli import COMMANDS
 from host.commands.exits import MEANINGS
+from shared_contracts.contract import READING
 from shared_contracts.form import form
 from shared_contracts.form_yaml import load_forms
 from shared_contracts.tools import TOOLS
@@ -216,7 +217,7 @@ COMPLETED = [
     (("token", "issue", "--principal", "returns-reader@acme-"), {"returns-reader@acme-jp"}),
     (
         ("token", "issue", "--scope", ""),
-        {"orders:read", "policies:read", "returns:read", "notices:read", "document:read", "document:resolve"},
+        {scope.value for scope in READING},
     ),
     (("token", "issue", "--allow-write", "create_"), {"create_return"}),
 ]

@@ -23,6 +23,7 @@ from typing import Any, Self
 import httpx2
 import uvloop
 
+from shared_contracts.contract import FAMILIES
 from shared_contracts.tools import TOOLS
 from tests.support.tokens import Issuer
 from tool_server.app import build_app
@@ -173,11 +174,7 @@ def settings_for(issuer: Issuer, **changes: Any) -> Settings:
         "port": 0,
         "rate_principal": 100_000,  # a test of the limit sets its own
         "rate_tenant": 100_000,
-        "orders_dsn": "unused",
-        "policies_dsn": "unused",
-        "returns_dsn": "unused",
-        "notices_dsn": "unused",
-        "document_dsn": "unused",
+        **{f"{family}_dsn": "unused" for family in FAMILIES},
     }
     return Settings(**{**base, **changes})
 

@@ -1,42 +1,60 @@
-"""Brings the shop to where a write tool can be called: one preparation per kind of argument that tools take."""
+"""Brings the shop to where a tool can be called: what a good call is about is there, or is made."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from shared_contracts.contract import Tool
 from tests.support.tool_shop import Shop, ask, given
+from tool_server.demo.generate import SHOP
 from tool_server.dispatch import Dispatcher
+from tool_server.loads import load_file
 
-ORDER = {"order_id": "A-1"}
-CLAIM = {"case_id": "C-102", "document_id": "DOC-C102-003", "rule_set": "motor-claim-standard@2026.1"}
-RETURN = {"lines": [{"line_id": "L1", "quantity": 1}], "reason": "changed_mind"}
+# A good value for each argument that a tool takes, as the demo and the orders of tests have it: a new one is a line.
+GOOD: dict[str, Any] = {
+    "order_id": "A-1",
+    "lines": [{"line_id": "L1", "quantity": 1}],
+    "reason": "changed_mind",
+    "return_id": "R-1",
+    "corrects": "<m-1@mail.example>",
+    "case_id": "C-102",
+    "rule_set": "motor-claim-standard@2026.1",
+    "document_id": "DOC-C102-003",
+}
+# by the argument that names the object
+OWNERS: dict[str, dict[str, str]] = {
+    "order_id": {"tenant": "acme", "customer": "C-1"},
+    "case_id": {"tenant": "anshin-jp", "customer": "P-3002"},
+}
+ORDER = {"order_id": GOOD["order_id"]}
+RETURN = {"lines": GOOD["lines"], "reason": GOOD["reason"]}
 
 
-async def prepared(tools: Dispatcher, tool: Tool) -> dict[str, Any]:
-    """Arguments that are good for the tool now; an argument that no preparation knows is a KeyError."""
-    arguments: dict[str, Any] = {}
-    for name in tool.arguments.model_fields:
-        match name:
-            case "order_id":
-                arguments |= ORDER
-            case "lines" | "reason":
-                arguments[name] = RETURN[name]
-            case "return_id":
-                arguments[name] = await made_return(tools)
-            case "corrects":
-                arguments[name] = await sent_notice(tools, arguments["return_id"])
-            case "case_id" | "document_id" | "rule_set":
-                arguments[name] = CLAIM[name]
-            case _:
-                raise KeyError(name)
-    return arguments
+def good(tool: Tool) -> dict[str, Any]:
+    """Arguments that fit the tool's schema; one that nobody has named a value for is a KeyError."""
+    return {name: GOOD[name] for name in tool.arguments.model_fields}
 
 
 def owner_of(tool: Tool) -> dict[str, str]:
-    """Whose the prepared object is."""
-    claims = tool.resource_argument == "case_id"
-    return {"tenant": "anshin-jp", "customer": "P-3002"} if claims else {"tenant": "acme", "customer": "C-1"}
+    """Whose the object is."""
+    return OWNERS[tool.resource_argument]
+
+
+async def prepared(tools: Dispatcher, tool: Tool) -> dict[str, Any]:
+    """Arguments that are good for the tool now: what has to be made first is made."""
+    arguments = good(tool)
+    if "return_id" in arguments:
+        arguments["return_id"] = await made_return(tools)
+    if "corrects" in arguments:
+        arguments["corrects"] = await sent_notice(tools, arguments["return_id"])
+    return arguments
+
+
+def with_demo(shop: Shop) -> None:
+    """Give a shop that has orders of its own the demo's data of every other business."""
+    for file in sorted(set(SHOP.parent.glob("*.json")) - {SHOP}):
+        asyncio.run(load_file(shop.database.owner, file))
 
 
 async def made_return(tools: Dispatcher, key: str = "prepared-return", **changes: Any) -> str:

@@ -92,8 +92,8 @@ def _empty(dsn: str) -> None:
     with psycopg.connect(dsn) as admin:
         admin.execute("SET LOCAL session_replication_role = replica")  # no trigger, no foreign key: all of it goes
         tables = admin.execute(
-            "SELECT schemaname, tablename FROM pg_tables"
-            " WHERE schemaname IN ('calls', 'orders', 'policies', 'returns', 'notices', 'document')"
+            "SELECT schemaname, tablename FROM pg_tables WHERE schemaname = ANY(%s)",
+            (["calls", *FAMILIES],),
         ).fetchall()
         for schema, table in tables:
             admin.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, table)))

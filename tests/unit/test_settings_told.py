@@ -6,6 +6,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from host import settings as host_settings
+from shared_contracts.contract import FAMILIES
 from tests.support.compose import ROOT, SERVICES, environment
 from tool_server import settings as tools_settings
 from tool_server.errors import SettingsError
@@ -47,7 +48,7 @@ def test_all_that_is_missing_is_told_at_once_one_per_line():
     with pytest.raises(SettingsError) as caught:
         tools_settings.load(tools_settings.Settings)
     lines = str(caught.value).splitlines()
-    assert len(lines) == 7
+    assert len(lines) == 2 + len(FAMILIES)  # where it is, whose tokens it takes, a connection per family
     assert all(" is missing: the " in line and ", such as KESSAI_TOOLS_" in line for line in lines)
     assert all(line.endswith("see “Several machines” in RUNBOOK.md") for line in lines)
 

@@ -15,26 +15,9 @@ from shared_contracts.base import parse
 from shared_contracts.contract import Tool
 from shared_contracts.generate import FOLDER, render, schemas, write
 from shared_contracts.tools import TOOLS
+from tests.support.tool_prepared import good
 
 EVERY_TOOL = pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
-
-ARGUMENTS: dict[str, dict[str, Any]] = {
-    "order_id": {"order_id": "A-1"},
-    "lines": {"lines": [{"line_id": "L1", "quantity": 1}]},
-    "reason": {"reason": "changed_mind"},
-    "return_id": {"return_id": "R-1"},
-    "corrects": {"corrects": "<m-1@mail.example>"},
-    "case_id": {"case_id": "C-1"},
-    "rule_set": {"rule_set": "motor@2026.1"},
-    "document_id": {"document_id": "D-1"},
-}
-
-
-def good(tool: Tool) -> dict[str, Any]:
-    arguments: dict[str, Any] = {}
-    for name in tool.input_schema["required"]:
-        arguments |= ARGUMENTS[name]
-    return arguments
 
 
 def accepted(tool: Tool, arguments: Any) -> bool:
