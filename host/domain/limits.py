@@ -16,6 +16,7 @@ class Limits:
     """Bounds of one workflow; attempts count as calls, the engine's own reads do not."""
 
     calls: int  # tool calls of one workflow, each attempt one
+    calls_stop_others: bool  # needing more of them is a fault that others may share, not a case with much in it
     calls_per_tool: int
     compensation_calls: int  # of one compensation, beside the others
     active_seconds: float  # time at work; waiting is outside
@@ -23,6 +24,7 @@ class Limits:
     call_ceiling_seconds: float  # behind each tool's own timeout
     refusals_in_a_row: int  # proposals of the contract class that were refused
     refusals: int
+    empty_in_a_row: int  # answered calls that gave no evidence
     recoveries: int  # restarts after a crash, so that a poison case cannot kill workers for ever
     engine_reads_per_send: int  # and per purpose: verification, reconciliation
     repeats: int  # the same action again after it succeeded

@@ -46,10 +46,11 @@ def retry(parts: Parts, step: Step, tool: Tool, error: CallError, *, retry_allow
 
 
 def stop_at_seventh(parts: Parts, step: Step) -> None:
-    """A case that needs more calls than any should stops the others too, until somebody has looked at it."""
-    most, undoing = step.workflow.limits.calls, step.state.evidence.undoing
-    if parts.call_limit_stops == "system" and undoing is None and step.state.calls_made() >= most:
-        step.stop(Severe.CALL_LIMIT, f"the case needs more than {most} calls")
+    """A case that needs more calls than any of its kind should stops the others too, until somebody has looked."""
+    limits, undoing = step.workflow.limits, step.state.evidence.undoing
+    stops = parts.call_limit_stops == "system" and limits.calls_stop_others and undoing is None
+    if stops and step.state.calls_made() >= limits.calls:
+        step.stop(Severe.CALL_LIMIT, f"the case needs more than {limits.calls} calls")
 
 
 def retry_forbidden(step: Step, tool: Tool, code: str, *, retry_allowed: bool) -> str | None:

@@ -40,6 +40,8 @@ async def ask_planner(parts: Parts, step: Step) -> Wait | None:
     """Make one turn with the planner and move the step by what it says."""
     if not turns_left(parts, step):
         return step.review("limit", "limit")
+    if _nothing_found(step):
+        return step.review("planner_exhausted", "evidence_insufficient")
     names = offered(parts, step)
     if not names:
         return _nothing_offered(parts, step)
@@ -55,6 +57,12 @@ async def ask_planner(parts: Parts, step: Step) -> Wait | None:
             return _refuse(step, fault)
         case _:
             return _refuse(step, _NO_DECISION)
+
+
+def _nothing_found(step: Step) -> bool:
+    """Tell whether the last rounds brought no evidence: a planner that guesses on is not asked again."""
+    last = step.state.evidence.seen()[-step.workflow.limits.empty_in_a_row :]
+    return len(last) == step.workflow.limits.empty_in_a_row and all(one.result is None for one in last)
 
 
 async def _turn(parts: Parts, step: Step, names: frozenset[str]) -> Any:

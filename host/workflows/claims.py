@@ -79,6 +79,7 @@ ROW, CONTRACT = (Version.ROW,), (Version.CONTRACT,)
 _READING = (S.RECEIVED, S.CASE_READ, S.RULES_READ, S.DOCUMENTS_LISTED)
 _JUDGED = (S.RULES_READ, S.DOCUMENTS_LISTED)
 _ANSWERS = (Verdict.COMPLETE, Verdict.COMPLETE_AFTER_NORMALIZATION, Verdict.MISSING)
+_PLANNERS_WORDS = (Verdict.INSUFFICIENT, Verdict.RULES_CONFLICT)  # it may hand over with these and prove nothing
 _REVIEW_EVENTS = ("limit", "attempts_exhausted", "undecidable", "denied", "planner_exhausted", "planner_needs_human")
 
 
@@ -124,7 +125,7 @@ class Known:
 
     def resolved(self) -> set[str]:
         """Give the codes that governed rules have named; a guess is none, however sure."""
-        return {one.canonical_code for one in self.aliases if one.canonical_code is not None and _governed(one)}
+        return {str(one.canonical_code) for one in self.aliases if _governed(one)}
 
     def missing(self) -> set[str]:
         """Give the codes that are required and neither received nor resolved."""
@@ -133,7 +134,8 @@ class Known:
 
 
 def _governed(alias: DocumentAlias) -> bool:
-    return alias.resolved and alias.rule_version is not None and alias.confidence == 1
+    named = alias.canonical_code is not None and alias.rule_version is not None
+    return alias.resolved and named and alias.confidence == 1
 
 
 def known(observed: Iterable[tuple[str, Mapping[str, Any] | None]]) -> Known:
@@ -210,14 +212,26 @@ def finish(case: Mapping[str, Any], seen: tuple[Seen, ...], final: Final) -> Fin
 def result(ended: Ended) -> ClaimsResult:
     """Say what came of it; what nobody has read is not said to be missing."""
     of = known((one.tool, one.result) for one in ended.seen)
-    judged = of.rules is not None
+    judged = verdict(of) is not None
     return ClaimsResult(
-        outcome=ended.reason.upper(),
+        outcome=_outcome(ended, of),
         received_document_codes=None if of.case is None else tuple(sorted(of.received())),
         resolved_document_codes=tuple(sorted(of.resolved())) if judged else None,
         missing_document_codes=tuple(sorted(of.missing())) if judged else None,
         evidence_refs=tuple(sorted(ended.evidence_refs)),
     )
+
+
+def _outcome(ended: Ended, of: Known) -> str:
+    """Say in one word what came of it; a planner's word for a verdict counts only where the observations bear it out."""
+    word = ended.reason.upper()
+    if word not in _PLANNERS_WORDS:
+        return word
+    found = verdict(of)
+    if found is not None and found not in _ANSWERS:
+        return found.value
+    gone = any(one.error == "not_found" for one in ended.seen)
+    return Verdict.INSUFFICIENT.value if gone else "PLANNER_NEEDS_HUMAN"
 
 
 def baseline(case: Mapping[str, Any], seen: tuple[Seen, ...]) -> Baseline:
@@ -306,6 +320,7 @@ CLAIMS = Workflow(
     ends=ENDS,
     limits=Limits(
         calls=8,
+        calls_stop_others=False,  # a claimant who sends many papers is no reason to stop anybody
         calls_per_tool=8,  # one document is one call
         compensation_calls=0,
         active_seconds=ACTIVE,
@@ -313,6 +328,7 @@ CLAIMS = Workflow(
         call_ceiling_seconds=8,
         refusals_in_a_row=3,
         refusals=6,
+        empty_in_a_row=3,
         recoveries=20,
         engine_reads_per_send=0,
         repeats=1,

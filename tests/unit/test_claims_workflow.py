@@ -72,6 +72,10 @@ TABLE: dict[str, tuple[Observed, Verdict | None]] = {
     ),
     "no rule names it": ([*ONE_MISSING, unclassified("D"), alias("D", None)], Verdict.INSUFFICIENT),
     "a guess names it": ([*ONE_MISSING, unclassified("D"), alias("D", "B", sure=0.9)], Verdict.INSUFFICIENT),
+    "a rule names it nothing": (
+        [*ONE_MISSING, unclassified("D"), (ALIAS, {**alias("D", "B")[1], "canonical_code": None})],
+        Verdict.INSUFFICIENT,
+    ),
     "a rule names another document": ([*ONE_MISSING, unclassified("D"), alias("D", "A")], Verdict.MISSING),
     "a rule of another version names it": (
         [*ONE_MISSING, unclassified("D"), alias("D", "B", "2025.2")],
