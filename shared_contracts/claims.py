@@ -15,6 +15,7 @@ DocumentCode = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[A-Z
 Codes = Annotated[tuple[DocumentCode, ...], Field(max_length=100)]
 RuleVersion = Annotated[str, Field(min_length=1, max_length=30, pattern=r"^[A-Za-z0-9._-]+$")]
 RuleSet = Annotated[str, Field(min_length=3, max_length=120, pattern=r"^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$")]
+DOCUMENTS_MAX = 100  # of one case: what one answer may hold
 DocumentVersion = Annotated[int, Field(ge=1)]
 
 
@@ -71,7 +72,7 @@ class UnclassifiedDocuments(Contract):
 
     case_id: Identifier
     version: DocumentVersion
-    documents: Annotated[tuple[UnclassifiedDocument, ...], Field(max_length=100)]
+    documents: Annotated[tuple[UnclassifiedDocument, ...], Field(max_length=DOCUMENTS_MAX)]
     evidence_ref: Reference
 
 

@@ -1,6 +1,7 @@
 """Loads a seed file of cases, their documents and the rules that govern them: all of it or nothing.
 
-Invariant: a version never changes. A file that gives a known version another content is refused, with its place named.
+Invariant: a version never changes, nor what it comes with: a rule set's titles, a case's documents. A file that gives
+a known version another content is refused, with its place named.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from psycopg import AsyncConnection
 from pydantic import AwareDatetime, Field, ValidationError
 
 from shared_contracts.base import Contract, Identifier, Line, dump
-from shared_contracts.claims import Codes, DocumentCode, DocumentVersion, RuleVersion
+from shared_contracts.claims import DOCUMENTS_MAX, Codes, DocumentCode, DocumentVersion, RuleVersion
 from tool_server.load import SeedError, content_of
 from tool_server.seed_checks import Problem
 from tool_server.store.queries import queries
@@ -28,6 +29,7 @@ _STATEMENTS = {
     "cases": ("put_cases", "changed_cases"),
     "documents": ("put_documents", "changed_documents"),
 }
+_GROWN = {"aliases": "grown_rule_sets", "documents": "grown_cases"}
 
 
 class SeedAlias(Contract):
@@ -71,7 +73,7 @@ class SeedCase(Contract):
     claimant_id: Identifier
     rule_name: RuleVersion
     rule_version: RuleVersion
-    documents: tuple[SeedDocument, ...]
+    documents: Annotated[tuple[SeedDocument, ...], Field(max_length=DOCUMENTS_MAX)]
 
 
 class SeedCases(Contract):
@@ -113,24 +115,34 @@ def parse_seed(content: bytes) -> SeedCases:
 
 async def load(dsn: str, seed: SeedCases) -> LoadedCases:
     """Load a file as the owner; raises SeedError, psycopg.OperationalError."""
+    tables = _tables(seed)
     async with await AsyncConnection.connect(dsn, autocommit=False) as connection:
+        for name, grown in _GROWN.items():  # before anything is put: what this very file brings is not known yet
+            await _refuse_known(connection, grown, tables[name])
         try:
-            added = {name: await _put(connection, name, rows) for name, rows in _tables(seed).items()}
+            added = {name: await _put(connection, name, rows) for name, rows in tables.items()}
         except psycopg.errors.IntegrityError as error:
             raise SeedError([Problem("the file", str(error.diag.message_detail))]) from error
     return LoadedCases(**added)
 
 
 async def _put(connection: AsyncConnection, name: str, rows: list[dict[str, Any]]) -> int:
-    given = {"rows": orjson.dumps(rows).decode()}
     put, differing = _STATEMENTS[name]
-    added = (await connection.execute(SEED[put], given)).rowcount
-    changed = await (await connection.execute(SEED[differing], given)).fetchall()
+    added = (await connection.execute(SEED[put], _given(rows))).rowcount
+    await _refuse_known(connection, differing, rows)
+    return added
+
+
+async def _refuse_known(connection: AsyncConnection, differing: str, rows: list[dict[str, Any]]) -> None:
+    changed = await (await connection.execute(SEED[differing], _given(rows))).fetchall()
     if changed:
         raise SeedError(
             [Problem(place, "is known with another content; give it a new version") for (place,) in changed]
         )
-    return added
+
+
+def _given(rows: list[dict[str, Any]]) -> dict[str, str]:
+    return {"rows": orjson.dumps(rows).decode()}
 
 
 def _tables(seed: SeedCases) -> dict[str, list[dict[str, Any]]]:
@@ -140,7 +152,7 @@ def _tables(seed: SeedCases) -> dict[str, list[dict[str, Any]]]:
         "aliases": list(_aliases(seed)),
         "cases": [_without(one, "documents") for one in seed.cases],
         "documents": [
-            {**dump(document), "tenant_id": case.tenant_id, "case_id": case.case_id}
+            {**dump(document), "tenant_id": case.tenant_id, "case_id": case.case_id, "case_version": case.version}
             for case in seed.cases
             for document in case.documents
         ],

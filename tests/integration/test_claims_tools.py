@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,17 @@ def test_what_is_anothers_is_not_found(name: str, whose: dict[str, Any], shop: S
 
 
 @pytest.mark.parametrize("name", CALLS)
+def test_what_is_anothers_is_told_in_the_very_words_of_what_does_not_exist(name: str, shop: Shop) -> None:
+    async def scene(tools: Any) -> list[Any]:
+        asked = ["C-101", "C-201", "C-999"]  # another claimant's, another tenant's, nobody's
+        return [await ask(tools, name, {**CALLS[name], "case_id": one}, **WHOSE) for one in asked]
+
+    anothers, foreign, missing = shop.run(scene)
+    assert code_of(missing) == "not_found"
+    assert anothers == foreign == missing
+
+
+@pytest.mark.parametrize("name", CALLS)
 def test_a_token_of_one_case_reads_no_other(name: str, shop: Shop) -> None:
     arguments = {**CALLS[name], "case_id": "C-103"}
     answer = shop.run(lambda tools: ask(tools, name, arguments, resource="C-102", **WHOSE))
@@ -137,6 +149,53 @@ def test_the_same_file_again_changes_nothing_and_another_content_of_a_version_is
     with pytest.raises(SeedError, match="another content"):
         shop.run(changed)
     assert shop.one("SELECT count(*) FROM document.aliases WHERE canonical_code = 'POLICE_REPORT'") == 0
+
+
+def grown(**changes: Any) -> load_cases.SeedCases:
+    """The demo's data with something else in it, under the versions that are known."""
+    seed = load_cases.read_seed(DEMO)
+    certificate = load_cases.SeedDocument(document_id="DOC-NEW", version=1, title="x", code="ACCIDENT_CERTIFICATE")
+    case = next(one for one in seed.cases if one.case_id == "C-103")
+    case = case.model_copy(update={"documents": (*case.documents, certificate), **changes})
+    return seed.model_copy(update={"cases": (case,)})
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_document_comes_with_a_new_version_of_its_case_and_never_into_a_known_one(version: int, shop: Shop) -> None:
+    owner = shop.database.owner
+
+    async def load(seed: load_cases.SeedCases) -> Any:
+        return await load_cases.load(owner, seed)
+
+    assert str(shop.run(lambda _: load(grown(version=2)))) == (
+        "rule sets: 0 new; aliases: 0 new; cases: 1 new; documents: 1 new"
+    )
+    late = load_cases.SeedDocument(document_id="DOC-LATE", version=1, title="y", code=None)
+    with pytest.raises(SeedError, match="C-103@2: is known with another content"):
+        shop.run(lambda _: load(grown(version=version, documents=(late,))))
+    assert shop.one("SELECT count(*) FROM document.documents WHERE document_id = 'DOC-LATE'") == 0
+
+
+def test_a_title_comes_with_a_new_version_of_its_rules_and_never_into_a_known_one(shop: Shop) -> None:
+    seed, owner = load_cases.read_seed(DEMO), shop.database.owner
+    alias = seed.rule_sets[0].aliases[0].model_copy(update={"title": "写真"})
+    more = seed.rule_sets[0].model_copy(update={"aliases": (*seed.rule_sets[0].aliases, alias)})
+
+    async def load(_: Any) -> Any:
+        return await load_cases.load(owner, seed.model_copy(update={"rule_sets": (more,), "cases": ()}))
+
+    with pytest.raises(SeedError, match=r"motor-claim-standard@2025\.2: is known with another content"):
+        shop.run(load)
+    assert shop.one("SELECT count(*) FROM document.aliases WHERE title = '写真'") == 0
+
+
+def test_a_case_has_no_more_documents_than_one_answer_can_tell_of(tmp_path: Path) -> None:
+    seed = load_cases.read_seed(DEMO).model_dump(mode="json")
+    paper = seed["cases"][0]["documents"][0]
+    seed["cases"][0]["documents"] = [{**paper, "document_id": f"D-{n}"} for n in range(101)]
+    (tmp_path / "many.json").write_text(json.dumps(seed), encoding="utf-8")
+    with pytest.raises(SeedError, match=r"cases\.0\.documents"):
+        load_cases.read_seed(tmp_path / "many.json")
 
 
 def test_the_four_are_listed_as_reads_that_may_be_repeated_in_a_closed_world() -> None:
