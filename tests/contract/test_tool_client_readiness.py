@@ -56,6 +56,15 @@ def test_a_tool_of_another_contract_makes_the_server_not_ready(mark: Any) -> Non
     assert "create_return" in found.what
 
 
+@pytest.mark.parametrize("name", sorted(NEEDED))
+@pytest.mark.parametrize("change", [{"version": "0"}, {"schema_digest": "0" * 64}], ids=["version", "schema"])
+def test_that_holds_of_every_tool_of_every_business(change: dict[str, str], name: str) -> None:
+    ours = {"version": TOOLS[name].version, "schema_digest": TOOLS[name].schema_digest}
+    found = _check(contracts={name: {**ours, **change}})
+    assert isinstance(found, NotReady)
+    assert (found.reason, name in found.what) == (Reason.CONTRACT, True)
+
+
 def test_a_foreign_contract_of_a_tool_that_nobody_needs_is_none_of_our_business() -> None:
     async def scene() -> Ready | NotReady:
         async with pair(contracts={"get_return": None}) as (_, client):

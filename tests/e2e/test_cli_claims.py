@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from pathlib import Path
+from typing import Any, LiteralString
 
 import pytest
 
 from tests.integration.test_claims_runs import ACCEPTED, BRANCHES, FOUR
 from tests.support.claims import EXAMPLES
 from tests.support.cli import Cli
+from tests.support.worker_process import until
 
 EXITS = {"COMPLETED": 0, "REJECTED": 0, "NEEDS_REVIEW": 11}
 
@@ -81,6 +84,27 @@ def test_the_three_closing_questions_are_answered_for_a_business_without_effects
     assert said.code == 0
     for words in ("yes, 4 requests", "COMPLETED (documents_complete_after_normalization)", "checked by code"):
         assert words in said.out
+
+
+def test_a_run_that_is_killed_under_a_read_reads_again(stack: Cli, tmp_path: Path) -> None:
+    document = json.loads((EXAMPLES / "C-102.json").read_text(encoding="utf-8"))
+    file = tmp_path / "killed.json"
+    file.write_text(json.dumps({**document, "request_id": "claims-killed"}), encoding="utf-8")
+    with stack.owner("tools") as tools, stack.owner("host") as host:
+        tools.autocommit = False
+        tools.execute("LOCK TABLE document.documents IN ACCESS EXCLUSIVE MODE")  # no read of this family ends now
+        with stack.start("run", str(file)) as process:
+            until(lambda: host.execute(UNDER_WAY).fetchone() == ("tool_running",))
+            process.kill()
+        tools.rollback()
+    said = stack("run", str(file), "--json")
+    record = said.json()
+    sent = [(call["tool"], [attempt["outcome"] for attempt in call["attempts"]]) for call in record["calls"]]
+    assert (said.code, record["status"], record["result"]) == (0, "completed", ACCEPTED["result"])
+    assert sent == [(FOUR[0], ["cut_off"]), *((tool, ["success"]) for tool in FOUR)]
+
+
+UNDER_WAY: LiteralString = "SELECT control_state FROM workflow WHERE request_id = 'claims-killed'"
 
 
 @pytest.mark.parametrize("name", ["no-alias", "other-rule-version"])
