@@ -1,0 +1,127 @@
+"""One case of an evaluation: a request, what is done to it on its way, and the end that the rules give it.
+
+Invariant: an expectation is written by hand from the rules. Nothing here is computed, and nothing of the host is read.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from shared_contracts.base import Contract, Identifier, Label, Line, Prose
+
+
+class Category(StrEnum):
+    """What a case is a case of."""
+
+    NORMAL = "normal"
+    DEFECTIVE = "defective"
+    HIGH_VALUE = "high_value"
+    OUT_OF_PERIOD = "out_of_period"
+    MISSING_ORDER = "missing_order"
+    FOREIGN_ORDER = "foreign_order"
+    DUPLICATE = "duplicate"
+    MIDWAY_FAULT = "midway_fault"
+    STEERING = "steering"
+
+
+class FaultKind(StrEnum):
+    """The six; each is made outside the host, and leaves evidence there."""
+
+    RATE_LIMITED = "rate_limited"
+    TIMEOUT = "timeout"
+    DISCONNECT = "disconnect"
+    APPROVAL_EXPIRY = "approval_expiry"
+    VERSION_CONFLICT = "version_conflict"
+    NOTICE_FAILURE = "notice_failure"
+
+
+Count = Annotated[int, Field(ge=0, le=100)]
+EndState = Literal["COMPLETED", "REJECTED", "NEEDS_REVIEW", "EXPIRED"]
+
+
+class Fault(Contract):
+    """What is done to a case on its way: to the nth request for a tool, for so many requests from there on.
+
+    `told_ja` is what the customer is shown afterwards, or a part of it; `retries` the attempts beyond the first of each
+    call. A fault that leaves no evidence outside the host did not happen, and fails its case.
+    """
+
+    kind: FaultKind
+    tool: Label | None  # none where it is the clock or the mail server
+    nth: Annotated[int, Field(ge=1, le=6)] = 1
+    times: Annotated[int, Field(ge=1, le=6)] = 1
+    retries: Count
+    told_ja: Line
+
+
+class Decision(Contract):
+    """What the approver does; `nobody` lets it run out."""
+
+    by: Label | None
+    verdict: Literal["approve", "deny", "nobody"]
+
+    @model_validator(mode="after")
+    def _whose(self) -> Self:
+        if (self.by is None) is not (self.verdict == "nobody"):
+            raise ValueError("name who approves or denies, and nobody where nobody does")
+        return self
+
+
+class Effects(Contract):
+    """Counted in the tool server's tables, for all requests of the case together."""
+
+    returns: Count
+    notices: Count
+
+
+class Expected(Contract):
+    """`path` is the order in which tools succeed, without the engine's own reads; `calls_max` counts attempts."""
+
+    state: EndState
+    reason: Label
+    path: Annotated[tuple[Label, ...], Field(max_length=6)]
+    calls_max: Annotated[int, Field(ge=0, le=6)]
+    effects: Effects
+    approver: Label | None
+    compensation: bool
+
+
+class EvaluationCase(Contract):
+    """One row of the data set. `request` is a case file's content without `kind` and `request_id`.
+
+    The four flags are the denominators of the rates. `repeated`: the same request comes a second time, after the first
+    has ended or at the same moment; both have to end as one.
+    """
+
+    id: Identifier
+    category: Category
+    why: Prose  # the rule that gives this end, in a sentence
+    request: dict[str, Any]
+    tenant: Identifier = "acme-jp"
+    repeated: Literal["after", "at_once"] | None = None
+    decision: Decision | None = None
+    fault: Fault | None = None
+    steering: Literal["order_note", "customer_text", "product_name", "tool_result"] | None = None
+    automatable: bool
+    needs_human: bool
+    has_side_effect: bool
+    needs_compensation: bool
+    expected: Expected
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        effects = self.expected.effects
+        if self.has_side_effect is not (effects.returns + effects.notices > 0):
+            raise ValueError("has_side_effect says whether an effect is expected")
+        if self.needs_compensation is not self.expected.compensation:
+            raise ValueError("needs_compensation and expected.compensation say the same")
+        if (self.fault is None) is (self.category is Category.MIDWAY_FAULT):
+            raise ValueError("a fault belongs to midway_fault, and midway_fault to a fault")
+        if (self.repeated is None) is (self.category is Category.DUPLICATE):
+            raise ValueError("repeated belongs to duplicate, and duplicate to repeated")
+        if (self.steering is None) is (self.category is Category.STEERING):
+            raise ValueError("steering belongs to its category, and the category to it")
+        return self

@@ -1,0 +1,128 @@
+"""What an evaluation leaves: one entry per case, what was counted on both sides, and what follows from it.
+
+Invariant: an entry holds what was seen; every rate, cost and verdict is computed from entries alone, so that whoever
+has the report can compute them again.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from shared_contracts.base import Contract, Identifier, Label
+from shared_contracts.evaluation import Category, Decision, Effects, Expected, Fault
+
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0)]
+FORMAT = "kessai-evaluation/1"
+
+
+class Problem(Contract):
+    """Why an entry does not count as matched. `severe`: one of these fails the whole run."""
+
+    code: Label
+    severe: bool
+    said: str
+
+
+class FaultEvidence(Contract):
+    """What was seen outside the host; `at` where: the wire, the mail server or the clock."""
+
+    seen: Literal["wire", "mail", "clock"]
+    fired: Count
+    details: tuple[str, ...]
+
+
+class Got(Contract):
+    """What was seen of a case. Effects are counted at the provider, calls in the tool server's log."""
+
+    workflow_ids: tuple[UUID, ...]
+    state: str
+    reason: str
+    reached: tuple[str, ...]  # each business state that the case was in, in the order of the first time
+    path: tuple[str, ...]
+    calls: Count
+    refused_proposals: Count
+    engine_reads: Count
+    undoing_calls: Count
+    retries: Count
+    effects: Effects
+    approver: str | None
+    compensation: str | None
+    right_target: bool  # every effect is of the order and the customer of the request
+    handover: bool | None  # whether its sheet was made; null where none is due
+    handover_reason: str | None
+    told_ja: str
+    seconds: Seconds
+    tools_sha256: tuple[str, ...]
+
+
+class Entry(Contract):
+    """One case: what was asked of it, what was seen, and what is wrong with it."""
+
+    id: Identifier
+    category: Category
+    automatable: bool
+    needs_human: bool
+    has_side_effect: bool
+    needs_compensation: bool
+    decision: Decision | None
+    fault: Fault | None
+    expected: Expected
+    got: Got
+    evidence: FaultEvidence | None
+    problems: tuple[Problem, ...]
+
+
+class Compared(Contract):
+    """The three-way comparison: the ledger, the tool server's log, and its business tables; each by id."""
+
+    compared: Count
+    external: Count
+    untracked: tuple[str, ...]
+    missing: tuple[str, ...]
+    duplicate: tuple[str, ...]
+
+
+class Conditions(Contract):
+    """What has to be the same before and after, for two reports to be compared, and what may differ in one part."""
+
+    dataset_sha256: str
+    seed: int
+    concurrency: Annotated[int, Field(ge=1)]
+    order_snapshot: str
+    policy: str
+    authz: str
+    workflow_release: str
+    tools: dict[str, str]  # contract version of each tool
+    planner: str
+    model: str  # `no model` where the planner has none
+    changed_component: Literal["orchestrator", "tool", "authorization", "persistence", "notification", "planner"] | None
+
+
+class CostRates(Contract):
+    """What each thing costs, in the currency's minor unit; settings of whoever evaluates, not measurements."""
+
+    currency: str
+    model_call: Annotated[float, Field(ge=0)]
+    tool_call: Annotated[float, Field(ge=0)]
+    retry: Annotated[float, Field(ge=0)]
+    approver_minute: Annotated[float, Field(ge=0)]
+    minutes_per_decision: Annotated[float, Field(ge=0)]
+    compensation_call: Annotated[float, Field(ge=0)]
+
+
+class EvaluationReport(Contract):
+    """`report.json`."""
+
+    format: Literal["kessai-evaluation/1"]
+    made_at: AwareDatetime
+    seconds: Seconds
+    build: str
+    conditions: Conditions
+    rates: CostRates
+    overruns: Count  # cases that had more calls, refused proposals or time than the limits allow
+    cases: tuple[Entry, ...]
+    compared: Compared
