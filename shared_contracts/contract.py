@@ -120,12 +120,12 @@ class Tool:
     scope: Scope
     risk: Risk
     targets: str
+    resource_argument: str  # the one that names the object; it has to be the run's own
     timeout_seconds: int
     attempts_max: int
     evidence: tuple[str, ...]
     owner: str
     business_owner: str
-    resource_argument: str = "order_id"
     proposed_arguments: tuple[str, ...] = ()  # every other argument is bound to the run's own resource
     after: tuple[str, ...] = ()  # what must have been answered before it is proposed; empty: it may come first
     preconditions: tuple[str, ...] = ()  # what the server makes sure of before it acts

@@ -173,6 +173,12 @@ def test_a_tools_family_is_the_credential_that_its_scope_belongs_to():
     assert set(families.values()) == set(FAMILIES)
 
 
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
+def test_the_argument_that_names_a_tools_object_is_one_that_it_requires(tool):
+    assert tool.resource_argument in tool.input_schema["required"]
+    assert tool.resource_argument not in tool.proposed_arguments
+
+
 def test_what_changes_anything_stands_under_a_scope_to_write_and_nothing_else_does():
     assert {tool.scope for tool in TOOLS.values() if tool.writes}.isdisjoint(READING)
     assert {tool.scope for tool in TOOLS.values() if not tool.writes} <= READING

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from shared_contracts.contract import FAMILIES
 from tool_server.errors import SettingsError
 from tool_server.settings import OwnerSettings, Settings, load
 
 GOOD = {
     "RESOURCE": "http://127.0.0.1:8801/mcp",
     "ISSUERS_FILE": "/etc/kessai/issuers.json",
-    "ORDERS_DSN": "host=db user=tools_orders password=canary",
-    "POLICIES_DSN": "host=db",
-    "RETURNS_DSN": "host=db",
-    "NOTICES_DSN": "host=db",
-    "DOCUMENT_DSN": "host=db",
+    **{f"{family.upper()}_DSN": f"host=db user=tools_{family} password=canary" for family in FAMILIES},
 }
 
 
