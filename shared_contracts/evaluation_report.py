@@ -17,6 +17,9 @@ from shared_contracts.evaluation import Category, Decision, Effects, Expected, F
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 FORMAT = "kessai-evaluation/1"
+NO_MODEL = "no model"
+Component = Literal["orchestrator", "tool", "authorization", "persistence", "notification", "planner"]
+Place = Literal["wire", "mail", "clock", "database"]
 
 
 class Problem(Contract):
@@ -28,15 +31,20 @@ class Problem(Contract):
 
 
 class FaultEvidence(Contract):
-    """What was seen outside the host; `at` where: the wire, the mail server or the clock."""
+    """What was seen outside the host, and where; `fired`: how often, as whoever made the fault counted it there."""
 
-    seen: Literal["wire", "mail", "clock"]
+    seen: Place
     fired: Count
     details: tuple[str, ...]
 
 
 class Got(Contract):
-    """What was seen of a case. Effects are counted at the provider, calls in the tool server's log."""
+    """What was seen of a case. Effects are counted at the provider, calls in the tool server's log.
+
+    `wrong_returns` and `wrong_notices`: the ids of effects that are of another order or customer than the request's.
+    `retries` are attempts beyond the first of each call, and stand in `calls` too. `active_seconds` is the longest time
+    at work of one workflow, as the limits count it; `seconds` is the clock on the wall.
+    """
 
     workflow_ids: tuple[UUID, ...]
     state: str
@@ -44,18 +52,21 @@ class Got(Contract):
     reached: tuple[str, ...]  # each business state that the case was in, in the order of the first time
     path: tuple[str, ...]
     calls: Count
+    model_calls: Count
     refused_proposals: Count
     engine_reads: Count
     undoing_calls: Count
     retries: Count
     effects: Effects
     approver: str | None
-    compensation: str | None
-    right_target: bool  # every effect is of the order and the customer of the request
+    compensation: Literal["required", "done", "impossible", "overdue"] | None  # done: within its deadline
+    wrong_returns: tuple[str, ...]
+    wrong_notices: tuple[str, ...]
     handover: bool | None  # whether its sheet was made; null where none is due
     handover_reason: str | None
     told_ja: str
     seconds: Seconds
+    active_seconds: Seconds
     tools_sha256: tuple[str, ...]
 
 
@@ -98,12 +109,15 @@ class Conditions(Contract):
     workflow_release: str
     tools: dict[str, str]  # contract version of each tool
     planner: str
-    model: str  # `no model` where the planner has none
-    changed_component: Literal["orchestrator", "tool", "authorization", "persistence", "notification", "planner"] | None
+    model: str  # NO_MODEL where the planner has none
+    changed_component: Component | None
 
 
 class CostRates(Contract):
-    """What each thing costs, in the currency's minor unit; settings of whoever evaluates, not measurements."""
+    """What each thing costs, in the currency's minor unit; settings of whoever evaluates, not measurements.
+
+    `retry` comes on top of its call. A rate of zero is a component that nobody has put a price on.
+    """
 
     currency: str
     model_call: Annotated[float, Field(ge=0)]
@@ -114,8 +128,24 @@ class CostRates(Contract):
     compensation_call: Annotated[float, Field(ge=0)]
 
 
+class RunLimits(Contract):
+    """The hard limits of a workflow, as the release has them that was evaluated."""
+
+    calls: Annotated[int, Field(ge=1)]
+    refused_proposals: Annotated[int, Field(ge=1)]
+    active_seconds: Seconds
+
+
+class ToolTested(Contract):
+    """How many of a tool's contract tests passed against the same build."""
+
+    tool: Label
+    passed: Count
+    of: Annotated[int, Field(ge=1)]
+
+
 class EvaluationReport(Contract):
-    """`report.json`."""
+    """`report.json`. `contract_tests` is empty where none were run beside it."""
 
     format: Literal["kessai-evaluation/1"]
     made_at: AwareDatetime
@@ -123,6 +153,7 @@ class EvaluationReport(Contract):
     build: str
     conditions: Conditions
     rates: CostRates
-    overruns: Count  # cases that had more calls, refused proposals or time than the limits allow
+    limits: RunLimits
+    contract_tests: tuple[ToolTested, ...]
     cases: tuple[Entry, ...]
     compared: Compared
