@@ -31,8 +31,10 @@ def assemble(row: Row, workflow: Workflow) -> Record:
         "workflow_id": w["workflow_id"],
         "run_id": w["workflow_id"],
         "supersedes": w["supersedes"],
+        "superseded_by": None if row["superseded_by"] is None else str(row["superseded_by"]),
         **{name: w[name] for name in ("kind", "release", "state", "control_state", "version", "reason")},
         "status": status(w["control_state"], w["wake_reason"], held=row["held"]),
+        "held_by": row["held_by"],
         "handover_reason": handover_reason(w["control_state"], w["reason"]),
         "customer_message": {
             language: workflow.message(task.state, task.reason, language, ids, seen) for language in Language

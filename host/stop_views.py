@@ -153,7 +153,10 @@ class HeldCases(Contract):
 
 
 class ResumeView(Contract):
-    """`kessai resume`. `refused` says why the stop stays; then nothing but the reconciliation was written."""
+    """`kessai resume`. `refused` says why the stop stays; then nothing but the reconciliation was written.
+
+    `next` is the command that comes next; null: work goes on as usual.
+    """
 
     actor: str
     reason: str
@@ -164,3 +167,4 @@ class ResumeView(Contract):
     released: tuple[UUID, ...]
     held: tuple[HeldCases, ...]
     one_at_a_time: bool
+    next: str | None

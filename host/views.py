@@ -13,7 +13,7 @@ from shared_contracts.approval import Action
 from shared_contracts.base import Contract, Money
 from shared_contracts.contract import Risk, Scope
 from shared_contracts.form import ToolForm
-from shared_contracts.record import ControlState, EffectOutcome, ExecutionState, HandoverReason, Status
+from shared_contracts.record import ControlState, EffectOutcome, ExecutionState, HandoverReason, HeldBy, Status
 
 Share = Annotated[float, Field(ge=0)]
 
@@ -28,7 +28,10 @@ class ListedEffect(Contract):
 
 
 class ListedWorkflow(Contract):
-    """One line of `kessai list`. `effects` and the codes of `alerts` stand in the exception queue alone."""
+    """One line of `kessai list`. `effects` and the codes of `alerts` stand in the exception queue alone.
+
+    `held_by` names the stop that holds an open case; `parallel`: all is lifted, and it waits to be released by parts.
+    """
 
     workflow_id: UUID
     kind: str
@@ -36,6 +39,7 @@ class ListedWorkflow(Contract):
     resource: str
     state: str
     status: Status
+    held_by: HeldBy | None
     control_state: ControlState
     reason: str
     handover_reason: HandoverReason | None
@@ -385,8 +389,12 @@ class Withdrawn(Contract):
 
 
 class Reapplied(Contract):
-    """`kessai reapply`: the case that was asked for anew, and the new one. `created` is false the second time."""
+    """`kessai reapply`: the case that was asked for anew, and the new one. `created` is false the second time.
+
+    `requested_at` is when the new one counts as asked for, by which it is judged.
+    """
 
     workflow_id: UUID
     supersedes: UUID
     created: bool
+    requested_at: AwareDatetime

@@ -268,6 +268,7 @@ class Handover(Contract):
     tenant_id: str
     request_id: str
     supersedes: UUID | None
+    superseded_by: UUID | None
     kind: str
     release: str
     customer: str

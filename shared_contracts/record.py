@@ -39,6 +39,7 @@ HandoverReason = Literal[
     "specification_undecided", "data_missing", "permission", "rule_exception", "external_fault",
 ]  # fmt: skip
 AttemptOutcome = Literal["success", "rejected", "unknown", "cut_off"]
+HeldBy = Literal["new_work", "updates", "reads", "parallel"]
 EffectOutcome = Literal["succeeded", "rejected", "absent"]
 
 
@@ -254,18 +255,22 @@ class Draft(Contract):
 class Record(Contract):
     """One workflow. `run_id` is the same identifier under the name that other systems know it by.
 
-    `supersedes` names the case that ended with nothing done and was asked for anew with this one. `step_count` leaves
-    out what undoes. `review_closed_at`: a person has said why a case that was handed over stays as it is.
-    `draft` is there where a person has the case and the rules had allowed what comes next.
+    `supersedes` names the case that ended with nothing done and was asked for anew with this one, `superseded_by` the
+    one with which this one was. `held_by` names the stop that holds an open case; `parallel`: all is lifted, and it
+    waits to be released by parts. `step_count` leaves out what undoes. `review_closed_at`: a person has said why a
+    case that was handed over stays as it is. `draft` is there where a person has the case and the rules had allowed
+    what comes next.
     """
 
     workflow_id: UUID
     run_id: UUID
     supersedes: UUID | None
+    superseded_by: UUID | None
     kind: str
     release: str
     state: str
     status: Status
+    held_by: HeldBy | None
     control_state: ControlState
     version: Annotated[int, Field(ge=1)]
     reason: str

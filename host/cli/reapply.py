@@ -38,16 +38,23 @@ def reapply(
     name: Name,
     as_of: Annotated[
         str | None,
-        typer.Option("--as-of", metavar="TIME", help="When the customer asks, with its offset; default: now."),
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help="When the customer asked, with its offset, by which the case is judged; default: now.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Ask anew for a case that ended with nothing done: a new workflow, with the rules and prices of the day.
 
-    The old case stays as it ended, and the new one names it. Approvals are asked for anew. Done twice, it is one case.
+    The old case stays as it ended; each of the two names the other. Approvals are asked for anew. Done twice, it is one
+    case. It counts as asked for now: where a time limit has passed since the first, such as the return window, it is
+    rejected unless --as-of gives the time of the first. The demo's orders lie in July 2026, so they need it.
 
     \b
     kessai reapply 0198c2f4-…
+    kessai reapply 0198c2f4-… --as-of 2026-07-30T09:00:00+09:00
 
     \b
     Exit codes

@@ -48,7 +48,7 @@ def resume(
     state: Annotated[
         str | None, typer.Option("--state", metavar="STATE", help="Release cases that are held in this state.")
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, max=100_000, help="How many of them at most.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="How many of them at most.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Several cases at a time again: when nothing is held.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -71,6 +71,7 @@ def resume(
     """
     from host import settings
     from host.commands import resume as acting
+    from host.commands.resume_next import Wanted
 
-    wanted = acting.Wanted(by, reason, state, limit, full)
+    wanted = Wanted(by, reason, state, limit, full)
     sys.exit(launch(acting.resume(settings.load(), wanted, as_json=as_json)))

@@ -22,6 +22,7 @@ from host.commands.approvers import approver_of
 from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id
 from host.commands.output import command, console, error_console, say, write_json
+from host.commands.possible import or_what_is_possible
 from host.commands.workplace import POOL_SIZE_READING, engines_dsn
 from host.database import database
 from host.domain.state import Asked, State
@@ -52,9 +53,12 @@ async def look(settings: Settings, wanted: Wanted) -> ApprovalView:
     """Read what is asked; raises CommandError and ApprovalRefusedError, also for a name that cannot decide."""
     if wanted.decision == "deny" and wanted.reason.strip() == "":
         raise CommandError(Exit.BAD_INPUT, "a no needs its reason", "Write it with --reason.")
-    _need_key(settings, wanted.approver)
+    approver_of(settings, wanted.approver)
     async with desk_of(settings) as desk:
-        state, asked = await waiting(desk, await found_id(desk.pool, wanted.name))
+        workflow_id = await found_id(desk.pool, wanted.name)
+        async with or_what_is_possible(settings, desk.pool, workflow_id):
+            state, asked = await waiting(desk, workflow_id)
+    _need_key(settings, wanted.approver)
     if asked.expires_at <= asked.read_at:
         mend = "Nobody decides on it any more; it ends as EXPIRED by itself."
         raise CommandError(Exit.BAD_INPUT, f"its time was up at {asked.expires_at.isoformat()}", mend)
@@ -133,7 +137,7 @@ async def decide(settings: Settings, wanted: Wanted, seen: ApprovalView, looked_
     files = files_of(approvers_directory(settings), wanted.approver)
     locked = is_locked(files)
     key, kid = opened(files, passphrase.known(settings, wanted.approver) if locked else None)
-    async with desk_of(settings) as desk:
+    async with desk_of(settings) as desk, or_what_is_possible(settings, desk.pool, seen.workflow_id):
         event = _event(wanted, seen, *await waiting(desk, seen.workflow_id))
         await take_decision(desk, sign(event, key, kid), looked_seconds)
     return DecisionTaken(

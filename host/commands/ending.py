@@ -44,6 +44,11 @@ def show(to: Console, record: Record, settings: Settings, maildir: Path | None) 
         _line(to, "decide", f"{decide}, until {record.approvals[-1].expires_at.astimezone():%Y-%m-%d %H:%M}")
     if record.state == "COMPENSATION_REQUIRED":
         _line(to, "undo", command(settings, "compensate", str(record.workflow_id), "--as", "NAME"))
+    if record.supersedes is not None and record.state == "REJECTED" and record.superseded_by is None:
+        anew = command(settings, "reapply", str(record.workflow_id), "--as-of", "TIME")
+        _line(to, "asked", f"anew, and judged by the time of that; by the time of the first request: {anew}")
+    if record.superseded_by is not None:
+        _line(to, "new case", f"superseded by {record.superseded_by}")
     if is_a_persons(record):
         _line(to, "hand over", command(settings, "handover", str(record.workflow_id)))
     _line(to, "customer", record.customer_message.ja)

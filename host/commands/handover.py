@@ -6,7 +6,8 @@ import sys
 
 from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id, workflow_of
-from host.commands.output import command, write_json
+from host.commands.output import write_json
+from host.commands.possible import spelt
 from host.commands.workplace import reading
 from host.handover.html import html
 from host.handover.markdown import markdown
@@ -41,7 +42,6 @@ async def _sheet(settings: Settings, name: str) -> Handover:
     row, around = found
     made = hand_over(row, around, workflow_of(row), BY_RELEASE)
     if isinstance(made, NoHandover):
-        ways = (command(settings, *one.command.split()[1:]) for one in made.possible)
-        mend = "\n".join(("What is possible:", *ways))
+        mend = "\n".join(spelt(settings, made.possible))
         raise CommandError(Exit.BAD_INPUT, f"no handover sheet: {made.what}", mend)
     return made

@@ -7,7 +7,7 @@ Invariant: the record is written whatever comes of it, and the lift is checked a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -17,7 +17,8 @@ from psycopg import AsyncConnection
 
 from host.commands.exits import CommandError, Exit
 from host.commands.operators import operator_of
-from host.commands.output import command, say, write_json
+from host.commands.output import say, write_json
+from host.commands.resume_next import Wanted, again, check, next_act, waiting
 from host.commands.resume_sheet import show
 from host.commands.stop import read_reason
 from host.commands.workplace import POOL_SIZE_READING, owning, working
@@ -46,17 +47,6 @@ from shared_contracts.base import dump, parse
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What was asked for. `state` None: no part is released."""
-
-    by: str
-    reason: str
-    state: str | None
-    limit: int | None
-    full: bool
-
-
 @dataclass
 class _Done:
     """What came of it so far."""
@@ -72,19 +62,20 @@ async def resume(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
     """Do what can be done; gives the exit code. Raises CommandError."""
     _, by = operator_of(settings, wanted.by, Act.RESUME)
     reason = read_reason(wanted.reason)
-    _check(settings, wanted)
+    check(settings, wanted)
     done = _Done()
     async with working(settings) as place, database(place.links.dsn, POOL_SIZE_READING) as pool:
         stopped = await _stopped(pool)
         if stopped:
             if wanted.full:
-                raise CommandError(Exit.STOPPED, "work is stopped", "Lift the stop first: leave --full out.")
+                mend = f"Lift the stop first, then release what is held: {again(settings)}\nNothing was changed."
+                raise CommandError(Exit.STOPPED, "work is stopped; --full is the last step", mend)
             await _lift(settings, place.links, pool, by, reason, done)
-        elif not wanted.full and wanted.state is None:
-            raise await _nothing_stopped(settings, pool)
+        else:
+            await _refuse_without_need(settings, pool, wanted)
         if not done.refused:
             await _go_on(settings, pool, wanted, by, reason, done)
-        view = await _view(pool, by, reason, done)
+        view = await _view(settings, pool, by, reason, done)
     if as_json:
         write_json(dump(view))
     else:
@@ -92,48 +83,34 @@ async def resume(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
     return Exit.STOPPED if done.refused else Exit.DONE
 
 
-def _check(settings: Settings, wanted: Wanted) -> None:
-    """Refuse what cannot be meant, before anything is started."""
-    if (wanted.state is None) is not (wanted.limit is None):
-        mend = "Which state, and how many of it at most: --state ELIGIBLE --limit 10"
-        raise CommandError(Exit.BAD_INPUT, "--state and --limit go together", mend)
-    if wanted.full and wanted.state is not None:
-        raise CommandError(Exit.BAD_INPUT, "--full is for when nothing is held any more", "Leave --state out.")
-    if (settings.dsn is None) is not (settings.migrate_dsn is None):
-        lacking, other = (
-            ("KESSAI_MIGRATE_DSN", "KESSAI_DSN")
-            if settings.migrate_dsn is None
-            else ("KESSAI_DSN", "KESSAI_MIGRATE_DSN")
-        )
-        mend = f"Set {lacking} for the same database as {other}. Only its owner lifts a stop."
-        raise CommandError(Exit.NOT_READY, f"{lacking} is not set", mend)
-
-
 async def _stopped(pool: Pool) -> bool:
     async with pool.connection() as connection:
-        return any(one.engaged for one in await stops.standing(connection) if one.scope in stops.EVERYTHING)
+        return _anything(await stops.standing(connection))
 
 
-async def _nothing_stopped(settings: Settings, pool: Pool) -> CommandError:
+def _anything(scopes: Sequence[stops.Stop]) -> bool:
+    return any(one.engaged for one in scopes if one.scope in stops.EVERYTHING)
+
+
+async def _refuse_without_need(settings: Settings, pool: Pool, wanted: Wanted) -> None:
+    """Nothing is stopped: refuse what would change nothing, with what is held and which command comes next."""
     async with pool.connection() as connection:
         held, scopes = await stops.held(connection), await stops.standing(connection)
+    parallel = _one_at_a_time(scopes)
+    if (wanted.full and parallel) or (wanted.state is not None and held):
+        return
+    coming = next_act(settings, held, stopped=False, one_at_a_time=parallel)
     if held:
-        waiting = ", ".join(f"{one.state} {one.cases}" for one in held)
-        mend = f"Held are: {waiting}. Release a part: {next_part(settings, held[0].state)}"
-    elif any(one.engaged for one in scopes if one.scope == stops.PARALLEL):
-        mend = f"One case is driven at a time; to end that: {_again(settings, '--full')}"
+        mend = f"Held are: {waiting(held)}. The next part: {coming}"
+    elif parallel:
+        mend = f"No case is held, and one is driven at a time; to end that: {coming}"
     else:
-        mend = "Work goes on as usual."
-    return CommandError(Exit.BAD_INPUT, "nothing is stopped; nothing was changed", mend)
+        mend = "No case is held, and several are driven at a time already: work goes on as usual."
+    raise CommandError(Exit.BAD_INPUT, "nothing is stopped; nothing was changed", mend)
 
 
-def next_part(settings: Settings, state: str) -> str:
-    """Spell the command that releases some of a state."""
-    return _again(settings, "--state", state, "--limit", "10")
-
-
-def _again(settings: Settings, *options: str) -> str:
-    return command(settings, "resume", "--as", "NAME", "--reason", "TEXT", *options)
+def _one_at_a_time(scopes: Sequence[stops.Stop]) -> bool:
+    return any(one.engaged for one in scopes if one.scope == stops.PARALLEL)
 
 
 async def _lift(settings: Settings, links: Links, pool: Pool, by: By, reason: str, done: _Done) -> None:
@@ -187,16 +164,17 @@ async def _go_on(settings: Settings, pool: Pool, wanted: Wanted, by: By, reason:
             state, most = wanted.state, wanted.limit
             done.released += await _as_owner(settings, lambda owner: stops.release(owner, by, reason, state, most))
             if not done.released and not done.lifted:
-                raise await _none_held(pool, state)
+                raise await _none_held(settings, pool, state)
     except (NotLiftedError, StoppedError) as error:
         done.refused.append(_first_line(error))
 
 
-async def _none_held(pool: Pool, state: str) -> CommandError:
+async def _none_held(settings: Settings, pool: Pool, state: str) -> CommandError:
     async with pool.connection() as connection:
-        held = await stops.held(connection)
-    waiting = ", ".join(f"{one.state} {one.cases}" for one in held) or "none"
-    return CommandError(Exit.BAD_INPUT, f"no case is held in {state!r}; nothing was changed", f"Held are: {waiting}.")
+        held, scopes = await stops.held(connection), await stops.standing(connection)
+    coming = next_act(settings, held, stopped=False, one_at_a_time=_one_at_a_time(scopes))
+    mend = f"Held are: {waiting(held) or 'none'}." + ("" if coming is None else f" Next: {coming}")
+    return CommandError(Exit.BAD_INPUT, f"no case is held in {state!r}; nothing was changed", mend)
 
 
 async def _as_owner(settings: Settings, act: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
@@ -219,9 +197,10 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
 
 
-async def _view(pool: Pool, by: By, reason: str, done: _Done) -> ResumeView:
+async def _view(settings: Settings, pool: Pool, by: By, reason: str, done: _Done) -> ResumeView:
     async with pool.connection() as connection:
         held, scopes = await stops.held(connection), await stops.standing(connection)
+    stopped, parallel = _anything(scopes), _one_at_a_time(scopes)
     return ResumeView(
         actor=by.name,
         reason=reason,
@@ -234,7 +213,8 @@ async def _view(pool: Pool, by: By, reason: str, done: _Done) -> ResumeView:
         reconciliation=None if done.reconciled is None else _reconciliation(done.reconciled),
         released=tuple(done.released),
         held=tuple(HeldCases(state=one.state, cases=one.cases) for one in held),
-        one_at_a_time=any(one.engaged for one in scopes if one.scope == stops.PARALLEL),
+        one_at_a_time=parallel,
+        next=next_act(settings, held, stopped=stopped, one_at_a_time=parallel),
     )
 
 

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from host.commands.output import add, command, console, plain, table
+from host.commands.resume_next import next_part
 from host.commands.stop import IDS_SHOWN
 from host.settings import Settings
 from host.stop_views import EffectCounts, OutsideWrite, ReconciliationView, ResumeView, StoppedAgain
@@ -31,7 +32,7 @@ def show(settings: Settings, view: ResumeView) -> None:
     for why in view.refused:
         to.print(Text(f"NOT lifted: {plain(why)}" if asked_to_lift else plain(why), style="red"), soft_wrap=True)
     if view.refused and asked_to_lift:
-        to.print("The stop stays. Settle what is named above, then try again.", style="dim")
+        to.print(f"The stop stays. Settle what is named above, then again: {view.next}", style="dim", soft_wrap=True)
         return
     if view.lifted:
         to.print(Text("lifted: new cases are taken in, and one case is driven at a time", style="green"))
@@ -83,12 +84,10 @@ def _counts(effects: EffectCounts) -> dict[str, int]:
 
 
 def _held(to: Console, settings: Settings, view: ResumeView) -> None:
-    again = ("resume", "--as", "NAME", "--reason", "TEXT")
     for one in view.held:
-        part = command(settings, *again, "--state", one.state, "--limit", "10")
-        _line(to, "held", f"{one.cases} in {one.state}; the next part: {part}")
+        _line(to, "held", f"{one.cases} in {one.state}; the next part: {next_part(settings, one.state)}")
     if not view.held and view.one_at_a_time:
-        _line(to, "held", f"none; when all goes well, several at a time again: {command(settings, *again, '--full')}")
+        _line(to, "held", f"none; when all goes well, several at a time again: {view.next}")
     if not view.one_at_a_time:
         to.print("several cases are driven at a time again")
 

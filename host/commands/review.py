@@ -11,6 +11,7 @@ from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id
 from host.commands.operators import operator_of
 from host.commands.output import command, console, plain, write_json
+from host.commands.possible import or_what_is_possible
 from host.commands.stop import read_reason
 from host.commands.workplace import working
 from host.domain.acting import By
@@ -45,11 +46,9 @@ async def review(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
     reason = _reason(wanted)
     async with desk_of(settings) as desk:
         workflow_id = await found_id(desk.pool, wanted.name)
-        await _covered(desk, workflow_id, operator)
-        if wanted.act == "close":
-            await engine.close(desk, workflow_id, by, reason, accept_unknown=wanted.accept_unknown)
-        if wanted.act == "compensate":
-            await engine.order_compensation(desk, workflow_id, by, reason, TOOLS)
+        async with or_what_is_possible(settings, desk.pool, workflow_id):
+            await _covered(desk, workflow_id, operator)
+            await _act(desk, workflow_id, wanted, by, reason)
     looked = await _adopt(settings, workflow_id, by) if wanted.act == "adopt" else None
     return await _tell(settings, Reviewed(
         workflow_id=workflow_id,
@@ -59,6 +58,17 @@ async def review(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
         known=None if looked is None else looked.known.value,
         state=await _state(settings, workflow_id),
     ), as_json=as_json)  # fmt: skip
+
+
+async def _act(desk: Desk, workflow_id: UUID, wanted: Wanted, by: By, reason: str) -> None:
+    """Do what needs no tool server; raises NotPossibleError."""
+    match wanted.act:
+        case "close":
+            await engine.close(desk, workflow_id, by, reason, accept_unknown=wanted.accept_unknown)
+        case "compensate":
+            await engine.order_compensation(desk, workflow_id, by, reason, TOOLS)
+        case "adopt":
+            return
 
 
 def _reason(wanted: Wanted) -> str:
@@ -72,7 +82,8 @@ async def _adopt(settings: Settings, workflow_id: UUID, by: By) -> Looked:
 
         async with wiring.driver(settings, place.links) as driver:
             queue = queue_app(place.links.dsn)
-            async with queue.open_async():
+            pool = driver.parts.pool
+            async with queue.open_async(), or_what_is_possible(settings, pool, workflow_id):
                 return await engine.adopt(driver.parts, workflow_id, by, waker(queue))
 
 
@@ -116,8 +127,9 @@ async def release_one(settings: Settings, name: str, by: str, *, as_json: bool) 
     operator, acting = operator_of(settings, by, Act.COMPENSATE)
     async with desk_of(settings) as desk:
         workflow_id = await found_id(desk.pool, name)
-        state = await _covered(desk, workflow_id, operator)
-        await engine.release(desk, workflow_id, acting)
+        async with or_what_is_possible(settings, desk.pool, workflow_id):
+            state = await _covered(desk, workflow_id, operator)
+            await engine.release(desk, workflow_id, acting)
     done = Reviewed(
         workflow_id=workflow_id, act="release", by=operator.name, effect=None, known=None, state=state
     )  # fmt: skip

@@ -25,7 +25,7 @@ from host.views import (
 )
 from shared_contracts.base import dump
 from shared_contracts.contract import Risk
-from shared_contracts.record import Call, CallError, Record
+from shared_contracts.record import Call, CallError, HeldBy, Record
 
 
 def record(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
@@ -47,6 +47,9 @@ def _head(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
     lines = {
         "workflow": f"{shown.workflow_id}  {shown.kind} {shown.release}, version {shown.version}",
         "stands": f"{shown.state} ({shown.reason}), {shown.status.value}, control {shown.control_state}",
+        "held": None if shown.held_by is None else _held(shown.held_by, shown.state),
+        "new case": None if shown.superseded_by is None else f"superseded by {shown.superseded_by}",
+        "old case": None if shown.supersedes is None else f"supersedes {shown.supersedes}",
         "a person": shown.handover_reason,
         "hand over": f"kessai handover {shown.workflow_id}" if is_a_persons(shown) else None,
         "request": f"{w['request_id']} by {w['principal']} for {w['resource']}",
@@ -57,6 +60,13 @@ def _head(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
         if value is not None:
             style = COLOURS.get(shown.state, "") if name == "stands" else ""
             to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value), style=style), sep="", soft_wrap=True)
+
+
+def _held(scope: HeldBy, state: str) -> str:
+    if scope == "parallel":
+        part = f"kessai resume --as NAME --reason TEXT --state {state} --limit 10"
+        return f"by the stop that was lifted, one case at a time (parallel); it goes on once it is released: {part}"
+    return f"by the stop of {scope.replace('_', ' ')} ({scope}), which kessai resume --as NAME --reason TEXT lifts"
 
 
 def _wrote(row: Mapping[str, Any]) -> str:
@@ -146,17 +156,23 @@ def _draft(to: Console, shown: Record) -> None:
 def workflows(to: Console, page: WorkflowList) -> None:
     """Show a list."""
     queue = any(row.effects is not None for row in page.workflows)
-    made = table("workflow", "kind", "for", "state", "status", "reason", "class" if queue else "", "age")
+    held = any(row.held_by is not None for row in page.workflows)
+    heads = ("status", *(("held by stop",) if held else ()), "reason", "class" if queue else "", "age")
+    made = table("workflow", "kind", "for", "state", *heads)
     if queue:
         made.add_column("effects", overflow="fold")
         made.add_column("alerts", overflow="fold")
     for row in page.workflows:
         effects = [f"{e.name}: {e.external_id or e.outcome or 'no outcome'}" for e in row.effects or ()]
-        cells = (row.workflow_id, row.kind, row.resource, row.state, row.status.value, row.reason, row.handover_reason)
+        stands = (row.status.value, *((row.held_by,) if held else ()), row.reason, row.handover_reason)
+        cells = (row.workflow_id, row.kind, row.resource, row.state, *stands)
         add(made, *cells, _age(row.age_seconds), *([", ".join(effects), ", ".join(row.alerts or ())] if queue else []))
     if page.classes:
         to.print(Text("most frequent  ", style="dim"), Text(_classes(page.classes)), sep="", soft_wrap=True)
     to.print(made if page.workflows else Text("none", style="dim"))
+    if held:
+        words = "an operator lifts the stop and releases what it holds by parts (parallel: it is lifted): kessai resume"
+        to.print(words, style="dim", soft_wrap=True)
     if page.next_before is not None:
         to.print(f"more: kessai list --before {page.next_before}", style="dim", soft_wrap=True)
 

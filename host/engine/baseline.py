@@ -114,9 +114,12 @@ def _request(
 
 
 async def _register(parts: Parts, request: Request) -> None:
-    """Write the read down before its token exists, as one of its scope: a tool is named of a write alone."""
+    """Write the read down before its token exists, as one of its scope: a tool is named of a write alone.
+
+    Its token never leaves this process, and its task says so by its name.
+    """
     task = {
-        "jti": request.jti, "task_id": str(request.workflow_id), "tenant_id": request.tenant_id,
+        "jti": request.jti, "task_id": f"{external.OWN_TASK}{request.workflow_id}", "tenant_id": request.tenant_id,
         "principal": request.subject, "customer": request.customer, "scopes": [request.tool.scope.value],
         "tool": None, "resource": request.resource, "idempotency_key": None,
         "issued_by": request.subject, "seconds": LIFETIME_SECONDS_MAX[Use.CALL],

@@ -53,6 +53,7 @@ def _standing(h: Handover) -> Pairs:
             ("answers for it", h.owner),
             ("request", Verbatim(h.request_id)),
             ("supersedes", _some(None if h.supersedes is None else str(h.supersedes))),
+            *_asked_anew(h),
             ("tenant", Verbatim(h.tenant_id)),
             ("customer", Verbatim(h.customer)),
             ("about", Verbatim(h.resource)),
@@ -62,6 +63,10 @@ def _standing(h: Handover) -> Pairs:
             ("sheet made", at(h.made_at)),
         )
     )
+
+
+def _asked_anew(h: Handover) -> tuple[tuple[Cell, Cell], ...]:
+    return () if h.superseded_by is None else (("superseded by", Verbatim(str(h.superseded_by))),)
 
 
 def _impact(h: Handover) -> tuple[Pairs | Table | Note, ...]:

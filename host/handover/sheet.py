@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
+from uuid import UUID
 
 from host.domain.control import ENDS, Control
 from host.domain.workflow import Workflow
@@ -18,7 +19,7 @@ from host.handover.calls import calls_of, refused_of, spent_on
 from host.handover.compensation import compensation_of
 from host.handover.facts import COMPENSATION, STOPS, facts_of
 from host.handover.impact import effects_of, impact
-from host.handover.ways import possible
+from host.handover.ways import Facts, possible
 from host.handover.why import why
 from host.record import assemble
 from shared_contracts.base import dump, parse
@@ -51,22 +52,43 @@ def hand_over(
     row: Row, around: Row, workflow: Workflow, kinds: Mapping[tuple[str, str], Workflow]
 ) -> Handover | NoHandover:
     """Make the sheet of what `store.handover.read` has read; `kinds` are those that other cases may be of."""
-    record, w = assemble(row, workflow), row["workflow"]
-    engaged = [stop["scope"] for stop in around["stops"] if stop["engaged"]]
-    effects, undoing = effects_of(row), compensation_of(row, around["compensations"])
-    reach = impact(row, effects, around["others"], workflow, kinds)
-    facts = facts_of(w, workflow, engaged, undoing, effects, reach["outside"])
-    ways = possible(facts, record.workflow_id, record.state)
+    record, laid = assemble(row, workflow), _laid_out(row, around, workflow, kinds)
+    facts, ways = laid.facts, possible(laid.facts, record.workflow_id, record.state)
     if not (is_a_persons(record) or facts.compensates or facts.held or (facts.stopped and not facts.over)):
         return NoHandover(_elsewhere(record), ways)
     found = {
-        "why": why(record, facts, [scope for scope in engaged if scope in STOPS]),
+        "why": why(record, facts, [scope for scope in laid.engaged if scope in STOPS]),
         "possible": [dump(one) for one in ways],
-        "effects": effects,
-        "compensation": undoing,
-        "impact": reach,
+        "effects": laid.effects,
+        "compensation": laid.undoing,
+        "impact": laid.reach,
     }
     return parse(Handover, {**_copied(row, record, around, workflow), **found})
+
+
+def ways_of(
+    row: Row, around: Row, workflow: Workflow, kinds: Mapping[tuple[str, str], Workflow]
+) -> tuple[Possible, ...]:
+    """List what the case can take as it stands, whether or not there is a sheet of it."""
+    w = row["workflow"]
+    return possible(_laid_out(row, around, workflow, kinds).facts, UUID(w["workflow_id"]), w["state"])
+
+
+@dataclass(frozen=True, slots=True)
+class _LaidOut:
+    facts: Facts
+    engaged: list[str]
+    effects: list[dict[str, Any]]
+    undoing: dict[str, Any]
+    reach: dict[str, Any]
+
+
+def _laid_out(row: Row, around: Row, workflow: Workflow, kinds: Mapping[tuple[str, str], Workflow]) -> _LaidOut:
+    engaged = [stop["scope"] for stop in around["stops"] if stop["engaged"]]
+    effects, undoing = effects_of(row), compensation_of(row, around["compensations"])
+    reach = impact(row, effects, around["others"], workflow, kinds)
+    facts = facts_of(row["workflow"], workflow, engaged, undoing, effects, reach["outside"])
+    return _LaidOut(facts, engaged, effects, undoing, reach)
 
 
 def _copied(row: Row, record: Record, around: Row, workflow: Workflow) -> dict[str, Any]:
@@ -74,6 +96,7 @@ def _copied(row: Row, record: Record, around: Row, workflow: Workflow) -> dict[s
     w = row["workflow"]
     return {
         **{name: w[name] for name in _COPIED},
+        "superseded_by": None if record.superseded_by is None else str(record.superseded_by),
         "owner": workflow.owners[w["state"]],
         "accepted_at": w["created_at"],
         "since": _since(record, w),

@@ -13,6 +13,7 @@ from host.store.errors import refusals
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
+OWN_TASK = "baseline:"  # how the task of a token begins that the host uses itself and hands to nobody
 
 
 async def register(connection: AsyncConnection[Any], task: dict[str, Any]) -> None:
@@ -36,7 +37,7 @@ async def tasks(connection: AsyncConnection[Any], most: int) -> list[dict[str, A
 
 
 async def good(connection: AsyncConnection[Any]) -> list[dict[str, Any]]:
-    """List the tasks whose token is good still."""
+    """List the tasks whose token is good still, and in somebody else's hand."""
     cursor = connection.cursor(row_factory=dict_row)
-    await cursor.execute(_SQL["good"])
+    await cursor.execute(_SQL["good"], {"own": OWN_TASK})
     return await cursor.fetchall()

@@ -12,6 +12,6 @@ SELECT task_id, jti, tenant_id, principal, customer, scopes, tool, resource, ide
  ORDER BY issued_at DESC, jti LIMIT %(most)s
 
 -- name: good
--- Whose token is good still, the writes first.
+-- Whose token is good still and was handed out, the writes first.
 SELECT jti, principal, customer, tool, resource, issued_by, expires_at
-  FROM external_task WHERE expires_at > clock_now() ORDER BY tool NULLS LAST, expires_at, jti
+  FROM external_task WHERE expires_at > clock_now() AND NOT starts_with(task_id, %(own)s) ORDER BY tool NULLS LAST, expires_at, jti

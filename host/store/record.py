@@ -51,7 +51,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One line of a list. `effects` and the codes of `alerts` stand in the exception queue alone."""
+    """One line of a list. `effects` and the codes of `alerts` stand in the exception queue alone.
+
+    `held` is of a driver's hand; `held_by` of a stop.
+    """
 
     workflow_id: UUID
     kind: str
@@ -67,6 +70,7 @@ class Summary:
     age_seconds: float
     effects: list[dict[str, Any]] | None
     alerts: list[str] | None
+    held_by: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,14 @@ SELECT to_jsonb(w) - 'body_sha256' || jsonb_build_object('case_body', w.case_bod
                    FROM approval_request r LEFT JOIN approval a USING (workflow_id, version)
                   WHERE r.workflow_id = w.workflow_id), '[]') AS approvals,
        coalesce((SELECT jsonb_agg(to_jsonb(c) ORDER BY c.n) FROM compensation c WHERE c.workflow_id = w.workflow_id), '[]') AS compensations,
-       w.lease_owner IS NOT NULL AS held
+       w.lease_owner IS NOT NULL AS held,
+       -- by which stop it is held: where all of them are lifted, until it is released by parts
+       CASE WHEN w.wake_at IS NULL OR coalesce(w.wake_reason NOT IN ('stopped', 'stopped_reads'), true) THEN NULL
+            WHEN w.wake_reason = 'stopped_reads' AND stopped('reads') THEN 'reads' WHEN stopped('updates') THEN 'updates'
+            WHEN stopped('reads') THEN 'reads' WHEN stopped('new_work') THEN 'new_work' ELSE 'parallel' END AS held_by,
+       -- who asked anew did so under the one name that the old case gives, which finds it without a search
+       (SELECT n.workflow_id FROM workflow n WHERE n.tenant_id = w.tenant_id AND n.supersedes = w.workflow_id
+           AND n.request_id = 'reapply.' || w.workflow_id) AS superseded_by
   FROM workflow w
  WHERE w.workflow_id = %(workflow_id)s
 
@@ -70,10 +77,13 @@ SELECT t.seq, t.at, t.control_from, t.control_to, t.business_to AS state, t.even
  ORDER BY t.seq
 
 -- name: page
--- Ids sort by time: the newest first is the primary key backwards.
+-- Ids sort by time: the newest first is the primary key backwards. What holds a case is found as for its record.
 SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wake_reason, created_at, updated_at,
        lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects,
-       NULL AS alerts
+       NULL AS alerts,
+       CASE WHEN wake_at IS NULL OR coalesce(wake_reason NOT IN ('stopped', 'stopped_reads'), true) THEN NULL
+            WHEN wake_reason = 'stopped_reads' AND stopped('reads') THEN 'reads' WHEN stopped('updates') THEN 'updates'
+            WHEN stopped('reads') THEN 'reads' WHEN stopped('new_work') THEN 'new_work' ELSE 'parallel' END AS held_by
   FROM workflow
  WHERE workflow_id < %(before)s AND (%(state)s::text IS NULL OR state = %(state)s)
  ORDER BY workflow_id DESC LIMIT %(most)s
@@ -86,7 +96,7 @@ SELECT w.workflow_id, w.kind, w.tenant_id, w.resource, w.state, w.control_state,
                                                      'verified', e.verified_at IS NOT NULL) ORDER BY e.step, e.attempt)
                    FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects,
        coalesce((SELECT jsonb_agg(u.result ORDER BY u.audit_id)
-                   FROM audit u WHERE u.workflow_id = w.workflow_id AND u.action = 'alert'), '[]') AS alerts
+                   FROM audit u WHERE u.workflow_id = w.workflow_id AND u.action = 'alert'), '[]') AS alerts, NULL AS held_by
   FROM workflow w
  WHERE w.review_since IS NOT NULL AND w.review_closed_at IS NULL
  ORDER BY w.review_since, w.workflow_id LIMIT %(most)s

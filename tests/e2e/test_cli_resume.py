@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from host.stack.home import open_home
-from host.stack.postgres import cluster_of, find
 from tests.support.cli import Cli, case, written
-from tests.support.embedded import PLAIN
-from tests.support.embedded import admin as admin_of
 from tests.support.records import fits
+from tests.support.unguarded import unguarded
 
 pytestmark = pytest.mark.xdist_group("cli_stop")
 STOP = ("stop", "--as", "sato", "--reason", "a test")
@@ -51,17 +47,6 @@ def kessai(tmp_path: Path) -> Iterator[Cli]:
     assert cli(*STOP).code == 0
     yield cli
     assert cli("empty", "--yes").code == 0
-
-
-def unguarded(cli: Cli, *statements: str) -> None:
-    """As a disaster would leave it: not even the owner may write this."""
-    cluster = cluster_of(open_home(cli.home), PLAIN)
-    server = asyncio.run(find(cluster))
-    assert server is not None
-    with admin_of(cluster, server, "host") as admin:
-        admin.execute("SET session_replication_role = replica")
-        for one in statements:
-            admin.execute(one.encode())
 
 
 def test_an_effect_that_was_forgotten_is_looked_up_by_its_key_at_the_real_server(kessai: Cli):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,11 @@ def stopped(cli: Cli, *options: str, by: str = "ito") -> dict[str, Any]:
     return dict(fits(cli("stop", "--as", by, *WHY, *options, "--json").json(), "command.stop.json"))
 
 
+def held_of(cli: Cli) -> list[dict[str, Any]]:
+    rows = fits(cli("list", "--limit", "1000", "--json").json(), "command.list.json")["workflows"]
+    return [row for row in rows if row["held_by"] is not None]
+
+
 def test_it_stops_and_goes_on_with_nothing_up_and_says_what_and_by_whom(nowhere: Cli):
     seen = stopped(nowhere)
     assert seen["newly"] == ["new_work", "updates", "parallel"]
@@ -69,16 +75,24 @@ def test_a_second_stop_adds_reads_and_a_third_adds_nothing(kessai: Cli):
         (("stop", "--as", "ito", "--reason", "x" * 2001), "it needs a reason"),
         (("resume", "--as", "ito", *WHY), "Who could: sato."),
         (("resume", "--as", "sato", *WHY), "nothing is stopped"),
-        (("resume", "--as", "sato", *WHY, "--full"), "already"),
-        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE"), "--state and --limit go together"),
-        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "0"), "--limit"),
-        (("resume", "--as", "sato", *WHY, "--state", "NOWHERE", "--limit", "3"), "no case is held in"),
+        (("resume", "--as", "sato", *WHY, "--full"), "several are driven at a time already"),
+        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE"), "The states are: APPROVED, "),
+        (("resume", "--as", "sato", *WHY, "--limit", "3"), "The states are: APPROVED, "),
+        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "0"), "from 1 to 100000"),
+        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "-1"), "from 1 to 100000"),
+        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "100001"), "from 1 to 100000"),
+        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "few"), "--limit"),
+        (("resume", "--as", "sato", *WHY, "--state", "BOGUS", "--limit", "3"), "The states are: APPROVED, "),
+        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "3", "--full"), "do not go together"),
+        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--full"), "do not go together"),
+        (("resume", "--as", "sato", *WHY, "--limit", "3", "--full"), "do not go together"),
+        (("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "3"), "No case is held"),
     ],
 )
 def test_what_is_refused_says_why_and_changes_nothing(kessai: Cli, typed: tuple[str, ...], told: str):
     said = kessai(*typed)
-    assert said.code == (14 if "--full" in typed else 2)
-    assert told in said.err + said.out
+    assert (said.code, said.out) == (2, "")
+    assert told in said.err
     with kessai.owner("host") as host:
         assert host.execute("SELECT count(*) FROM stop WHERE engaged").fetchone() == (0,)
 
@@ -107,9 +121,11 @@ def test_nobody_puts_a_stop_off_by_holding_its_lock_and_who_was_not_waited_for_i
 def test_a_stop_reaches_tokens_for_outside_hosts_and_names_those_that_are_good_still(kessai: Cli):
     issue = ("token", "issue", "--customer", "C-2001")
     write = (*issue, "--allow-write", "create_return", "--resource", "A-1001")
-    assert [kessai(*words).code for words in (issue, write)] == [0, 0]
+    own = ("baseline", str(EXAMPLES.parent / "claims" / "C-102.json"))  # its tokens never leave the host
+    assert [kessai(*words).code for words in (issue, write, own)] == [0, 0, 0]
     listed = stopped(kessai)["outside"]
     assert [one["tool"] for one in listed] == ["create_return", None]
+    assert {one["issued_by"] for one in listed} != {"claims-desk@anshin-jp"}
     refused = kessai(*write)
     assert (refused.code, refused.out) == (14, "")
     assert "updates are stopped" in refused.err
@@ -142,16 +158,22 @@ def test_only_who_owns_the_database_lifts(kessai: Cli):
     assert "KESSAI_MIGRATE_DSN" in said.err
 
 
+def halt_two(cli: Cli, folder: Path) -> None:
+    with cli.owner("host") as host:  # updates alone, so that cases come to stand before their return
+        host.execute("UPDATE stop SET engaged = true WHERE scope = 'updates'")
+    for n in range(2):
+        said = cli("run", written(folder, case("normal", request_id=f"held-{n}-{folder.name}")))
+        assert said.code == 14, said.err
+
+
 @pytest.mark.usefixtures("going_on")
 def test_what_was_stopped_is_reconciled_lifted_and_released_by_parts(kessai: Cli, tmp_path: Path):
-    with kessai.owner("host") as host:  # updates alone, so that cases come to stand before their return
-        host.execute("UPDATE stop SET engaged = true WHERE scope = 'updates'")
-    halted = []
-    for n in range(2):
-        said = kessai("run", written(tmp_path, case("normal", request_id=f"held-{n}-{tmp_path.name}")))
-        assert said.code == 14, said.err
-        halted.append(said)
+    halt_two(kessai, tmp_path)
+    assert {row["held_by"] for row in held_of(kessai)} == {"updates"}
     seen = stopped(kessai)
+    full = kessai("resume", "--as", "sato", *WHY, "--full")
+    assert (full.code, full.out) == (14, "")
+    assert "resume --as NAME --reason TEXT\n" in full.err, "what is stopped is lifted first"
     (eligible,) = (one for one in seen["open"] if one["state"] == "ELIGIBLE")
     assert eligible["cases"] >= 2
     assert any(one["engaged"] for one in kessai.status()["stops"])
@@ -164,17 +186,32 @@ def test_what_was_stopped_is_reconciled_lifted_and_released_by_parts(kessai: Cli
     assert counted["ELIGIBLE"]["effects"] == dict.fromkeys(
         ("verified", "made_unverified", "rejected", "absent", "unknown", "accepted"), 0
     )
+    next_part = "resume --as NAME --reason TEXT --state ELIGIBLE --limit 10"
+    assert lifted["next"].endswith(next_part)
     again = kessai("resume", "--as", "sato", *WHY)
     assert again.code == 2
     assert f"ELIGIBLE {eligible['cases']}" in again.err
-    assert kessai("resume", "--as", "sato", *WHY, "--full").code == 14
+    elsewhere = kessai("resume", "--as", "sato", *WHY, "--state", "APPROVED", "--limit", "1")
+    early = kessai("resume", "--as", "sato", *WHY, "--full")
+    assert (again.code, elsewhere.code, early.code) == (2, 2, 14)
+    assert all(next_part in said for said in (again.err, elsewhere.err, early.out))
+    assert {row["held_by"] for row in held_of(kessai)} == {"parallel"}
+    assert "held by stop" in kessai("list").out
+    sheet = kessai("show", eligible["workflow_ids"][0])
+    assert re.search(r"^held +by the stop that was lifted.*--state ELIGIBLE", sheet.out, re.MULTILINE)
 
     part = kessai("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "1", "--json").json()
     assert part["released"] == [eligible["workflow_ids"][0]]
+    assert part["next"].endswith(next_part)
+    assert part["released"][0] not in [row["workflow_id"] for row in held_of(kessai)]
     rest = kessai("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "99", "--json").json()
     assert rest["released"] == eligible["workflow_ids"][1:]
+    assert rest["next"].endswith("--full")
+    assert held_of(kessai) == []
     for workflow_id in (*part["released"], *rest["released"]):
         assert kessai("run", workflow_id).code in {0, 11}
+    none = kessai("resume", "--as", "sato", *WHY, "--state", "ELIGIBLE", "--limit", "1")
+    assert (none.code, "--full" in none.err) == (2, True)
     done = kessai("resume", "--as", "sato", *WHY, "--full")
     assert done.code == 0
     assert "several cases are driven at a time again" in done.out

@@ -12,6 +12,7 @@ from host.domain.baseline import Judged, Read
 from host.engine.accept import read_case
 from host.engine.baseline import NoBaselineError, Question, baseline
 from host.engine.parts import Parts
+from host.store import external
 from host.store.errors import StoppedError
 from host.workflows.claims import CLAIMS
 from shared_contracts.base import dump
@@ -68,6 +69,16 @@ async def test_a_stop_of_reads_stops_it_before_any_request_and_a_stop_of_updates
         with pytest.raises(StoppedError):
             await baseline(parts, question())
     assert len(tools.requests) == 2
+
+
+@asynchronous
+async def test_its_tokens_are_in_nobody_elses_hand_and_no_stop_lists_them_as_such(shop: Shop) -> None:
+    async with desk(shop) as (parts, _):
+        await baseline(parts, question())
+        async with parts.pool.connection() as connection:
+            everything, handed_out = await external.tasks(connection, 50), await external.good(connection)
+    assert [one["expired"] for one in everything] == [False, False]
+    assert handed_out == []
 
 
 WRONG: dict[str, Question] = {

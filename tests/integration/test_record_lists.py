@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from host.commands.records import _entry, _listed, ranked
 from host.engine.drive import drive
@@ -12,7 +13,8 @@ from host.views import Ledger, WorkflowList
 from shared_contracts.base import dump
 from tests.support.engine import advance_clock, asynchronous, engine, settle, take
 from tests.support.fake_tools import FakeTools, rejected, unknown
-from tests.support.records import fits
+from tests.support.records import fits, record_of
+from tests.support.stops import lift, release, stop
 
 
 async def page(parts: Parts, **wanted: Any) -> list[dict[str, Any]]:
@@ -44,6 +46,34 @@ async def test_a_page_lists_the_newest_first_and_goes_on_where_the_last_one_ende
     )  # ids of one millisecond have no order of their own
     assert {row["status"] for row in first} == {"running"}
     assert all(row["age_seconds"] >= 0 and row["effects"] is None for row in first)
+
+
+@asynchronous
+async def test_a_case_that_a_stop_holds_says_which_from_its_halt_until_it_is_released():
+    async with engine(FakeTools()) as parts:
+        mine, other = await take(parts), await take(parts, order_id="A-2")
+        seen = [await held_by(parts, mine)]
+        for reads in (False, True):
+            await stop(parts, reads=reads)
+            await drive(parts, mine)
+            seen.append(await held_by(parts, mine))
+        await lift(parts)
+        seen.append(await held_by(parts, mine))
+        assert await held_by(parts, other) == "parallel"
+        await stop(parts)
+        seen.append(await held_by(parts, mine))
+        await lift(parts)
+        state = (await record_of(parts, mine))["state"]
+        assert await release(parts, state, 1) == [mine]
+        seen.append(await held_by(parts, mine))
+    assert seen == [None, "updates", "updates", "parallel", "updates", None]
+
+
+async def held_by(parts: Parts, workflow_id: UUID) -> str | None:
+    """As the list says it, and the record the same."""
+    (row,) = (one for one in await page(parts) if one["workflow_id"] == str(workflow_id))
+    assert row["held_by"] == (await record_of(parts, workflow_id))["held_by"]
+    return None if row["held_by"] is None else str(row["held_by"])
 
 
 @asynchronous

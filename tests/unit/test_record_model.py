@@ -16,14 +16,16 @@ from shared_contracts.base import parse
 from shared_contracts.generate import FOLDER, render
 
 PROMISED = {
-    "workflow_id", "run_id", "supersedes", "kind", "release", "state", "status", "control_state", "version", "reason",
+    "workflow_id", "run_id", "supersedes", "superseded_by", "kind", "release", "state", "status", "held_by",
+    "control_state", "version", "reason",
     "handover_reason", "review_closed_at", "customer_message", "step_count", "checkpoints", "calls", "effects",
     "decisions", "approvals", "compensations", "alerts", "versions", "draft", "result",
 }  # fmt: skip
 ID = "0198c2f4-0000-7000-8000-000000000000"
 EMPTY = {
-    "workflow_id": ID, "run_id": ID, "supersedes": None, "kind": "returns", "release": "returns-1", "state": "RECEIVED",
-    "status": "running", "control_state": "created", "version": 1, "reason": "received", "handover_reason": None,
+    "workflow_id": ID, "run_id": ID, "supersedes": None, "superseded_by": None, "kind": "returns",
+    "release": "returns-1", "state": "RECEIVED", "status": "running", "held_by": None, "control_state": "created",
+    "version": 1, "reason": "received", "handover_reason": None,
     "review_closed_at": None,
     "customer_message": {"ja": "…", "en": "…"}, "step_count": 0, "checkpoints": [], "calls": [], "effects": [],
     "decisions": [], "approvals": [], "compensations": [], "alerts": [], "draft": None, "result": None,
