@@ -14,7 +14,9 @@ import pytest
 
 from host.domain.proposals import Final, PlannerView, ToolCall
 from host.domain.state import State
+from host.domain.workflow import Finding
 from host.engine.drive import drive
+from host.workflows.claims import CLAIMS
 from shared_contracts.base import dump
 from tests.support.claims import DEMO, claims_shop, desk, example, recorded, submit
 from tests.support.crash import DiedError, Fate, doomed
@@ -185,6 +187,26 @@ def test_a_final_answer_is_refused(lie: str, shop: Shop) -> None:
     run()
 
 
+@pytest.mark.parametrize("references", [(), ("case://C-102@8",), ("case://C-102@7", "case://C-103@1"), "case://C-102@7"])
+def test_evidence_that_nobody_observed_is_refused_whatever_the_businesss_own_criterion_would_take(
+    references: Any, shop: Shop
+) -> None:
+    done = Finding("documents_complete", "documents_complete")
+    credulous = replace(CLAIMS, finish=lambda *_: done)
+
+    @asynchronous
+    async def run() -> None:
+        planner = ScriptedPlanner([honest, honest, Final({}, references), Final({}, ("case://C-102@7",))])
+        async with desk(shop, planner) as (parts, _):
+            ((key, kind),) = parts.kinds.items()
+            taken = await submit(parts, example("C-102"))
+            state = await drive(replace(parts, kinds={key: replace(kind, workflow=credulous)}), taken.workflow_id)
+        assert [code for code, _ in state.control.refusals] == ["unbacked_completion_claim"]
+        assert (state.task.state, len(planner.views)) == ("COMPLETED", 4), "the one with evidence is for the criterion"
+
+    run()
+
+
 @asynchronous
 async def test_a_planner_that_only_claims_to_be_done_ends_with_a_failure_and_no_call(shop: Shop) -> None:
     planner = ScriptedPlanner(always=lambda _: Final({"outcome": "DOCUMENTS_COMPLETE"}, ("case://C-102@7",)))
@@ -241,12 +263,15 @@ async def test_a_call_id_of_an_earlier_call_is_refused_and_changes_no_row_of_it(
 @asynchronous
 async def test_the_same_action_again_is_blocked_before_it_is_sent(shop: Shop) -> None:
     def once_more(view: PlannerView) -> Any:
-        return ToolCall(f"again_{view.turn}", SNAPSHOT, {"case_id": "C-102"})
+        """The tool is still one of the state: two papers are left."""
+        return ToolCall(f"again_{view.turn}", ALIAS, dict(view.observations[-1].arguments))
 
-    async with desk(shop, ScriptedPlanner([honest, once_more])) as (parts, tools):
-        taken = await submit(parts, example("C-102"))
+    async with desk(shop, ScriptedPlanner([honest] * 4 + [once_more])) as (parts, tools):
+        taken = await submit(parts, example("three-unclassified"))
         state = await drive(parts, taken.workflow_id)
-    assert (state.task.state, tools.sent(SNAPSHOT)) == ("COMPLETED", 1)
+    asked = [request.arguments["document_id"] for request in tools.requests if request.tool.name == ALIAS]
+    assert [code for code, _ in state.control.refusals] == ["repeated_action"]
+    assert (state.task.state, asked) == ("COMPLETED", ["DOC-C106-001", "DOC-C106-002", "DOC-C106-003"])
 
 
 @pytest.mark.parametrize("tool", ["create_return", "send_return_notice", "cancel_return"])
