@@ -72,7 +72,8 @@ def _requested(run: Run) -> Answered:
         + (f", first {call.attempts[0].at.isoformat()}" if call.attempts else "")
         for call in run.record.calls
     ]
-    return f"yes, {sent} requests" if sent else "no request left the host", (*details, *run.refusals)
+    counted = f"yes, {sent} request{'s' if sent > 1 else ''}" if sent else "no request left the host"
+    return counted, (*details, *run.refusals)
 
 
 def _recorded(run: Run) -> Answered:
