@@ -68,7 +68,7 @@ def prepare(argument: str, principal: str | None, as_of: str | None) -> Asked:
     if isinstance(content, Unread) and content.missing:
         if path.suffix == ".json" or os.sep in argument:
             raise CommandError(
-                Exit.BAD_INPUT, f"there is no file {argument}", "Name a case, such as examples/returns/normal.json."
+                Exit.BAD_INPUT, f"there is no file {argument}", "Name a case's file; examples/ has some of every kind."
             )
         if as_of is not None:
             raise CommandError(

@@ -23,6 +23,7 @@ from host.store import ledger
 from host.store.pool import Pool
 from shared_contracts.base import dump, parse
 from shared_contracts.digest import NotCanonicalError, canonical_json, digest
+from shared_contracts.told import complaints
 
 CASE_BYTES_MAX = 64 * 1024  # fifteen times the longest message that a case may carry
 
@@ -86,7 +87,7 @@ def read_document(raw: bytes) -> dict[str, Any]:
     except ValueError as error:  # a number with thousands of digits
         raise CaseError("the case holds a number that is too long; quantities are small integers") from error
     if not isinstance(document, dict):
-        raise CaseError("the case is not a JSON object; see examples/returns/normal.json")
+        raise CaseError("the case is not a JSON object")
     return document
 
 
@@ -107,7 +108,8 @@ def read_case(document: Mapping[str, Any], workflows: Mapping[str, Workflow]) ->
     kind = document.get("kind")
     workflow = workflows.get(kind) if isinstance(kind, str) else None
     if workflow is None:
-        raise CaseError(f"kind {kind!r} is unknown; the kinds are: {', '.join(sorted(workflows))}")
+        wrong = f"{kind!r} is unknown" if "kind" in document else "is missing"
+        raise CaseError(f"kind {wrong}; the kinds are: {', '.join(sorted(workflows))}")
     try:
         return workflow, parse(workflow.case, document)
     except ValidationError as error:
@@ -115,12 +117,11 @@ def read_case(document: Mapping[str, Any], workflows: Mapping[str, Workflow]) ->
 
 
 def _explained(error: ValidationError) -> str:
-    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    problems = error.errors(include_url=False, include_input=False)
     # a list whose only item is wrong is also counted as empty, which is not true of what was written
     wrong_inside = {problem["loc"][:depth] for problem in problems for depth in range(1, len(problem["loc"]))}
     true = (one for one in problems if one["type"] != "too_short" or one["loc"] not in wrong_inside)
-    lines = (f"{'.'.join(map(str, one['loc'])) or 'the case'}: {one['msg']}" for one in islice(true, 10))
-    return "the case does not fit its kind: " + "; ".join(lines)
+    return "the case does not fit its kind: " + "; ".join(complaints(islice(true, 10), "the case"))
 
 
 async def accept(
