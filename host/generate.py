@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from host import stop_views, views
+from host.evaluation import documents
 from host.workflows.catalogue import CURRENT
 from shared_contracts.base import wire_schema
 from shared_contracts.generate import FOLDER, render
@@ -31,6 +32,8 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "doctor": views.Checks,
     "backup": views.BackupView,
     "restore": views.RestoreView,
+    "eval_gate": documents.GateView,
+    "eval_compare": documents.CompareView,
 }
 
 

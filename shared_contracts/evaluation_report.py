@@ -14,8 +14,9 @@ from pydantic import AwareDatetime, Field
 from shared_contracts.base import Contract, Identifier, Label
 from shared_contracts.evaluation import Category, Decision, Effects, Expected, Fault
 
-Count = Annotated[int, Field(ge=0)]
-Seconds = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=10**9)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]
+Price = Annotated[float, Field(ge=0, le=1e9)]
 FORMAT = "kessai-evaluation/1"
 NO_MODEL = "no model"
 Component = Literal["orchestrator", "tool", "authorization", "persistence", "notification", "planner"]
@@ -119,13 +120,13 @@ class CostRates(Contract):
     `retry` comes on top of its call. A rate of zero is a component that nobody has put a price on.
     """
 
-    currency: str
-    model_call: Annotated[float, Field(ge=0)]
-    tool_call: Annotated[float, Field(ge=0)]
-    retry: Annotated[float, Field(ge=0)]
-    approver_minute: Annotated[float, Field(ge=0)]
-    minutes_per_decision: Annotated[float, Field(ge=0)]
-    compensation_call: Annotated[float, Field(ge=0)]
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+    model_call: Price
+    tool_call: Price
+    retry: Price
+    approver_minute: Price
+    minutes_per_decision: Price
+    compensation_call: Price
 
 
 class RunLimits(Contract):
@@ -155,5 +156,5 @@ class EvaluationReport(Contract):
     rates: CostRates
     limits: RunLimits
     contract_tests: tuple[ToolTested, ...]
-    cases: tuple[Entry, ...]
+    cases: Annotated[tuple[Entry, ...], Field(max_length=10_000)]
     compared: Compared

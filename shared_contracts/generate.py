@@ -12,6 +12,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from shared_contracts.base import Money, wire_schema
+from shared_contracts.evaluation import EvaluationCase
+from shared_contracts.evaluation_report import EvaluationReport
 from shared_contracts.form import ToolForm
 from shared_contracts.handover import Handover
 from shared_contracts.record import Record
@@ -32,6 +34,8 @@ def schemas() -> dict[str, dict[str, Any]]:
         "money": Money,
         "record": Record,
         "handover": Handover,
+        "evaluation_case": EvaluationCase,
+        "evaluation_report": EvaluationReport,
         "task_token": TaskClaims,
         "tool_form": ToolForm,
     }

@@ -16,6 +16,7 @@ from host.cli import (
     approvers,
     backup,
     baseline,
+    evaluate,
     handover,
     machine,
     reapply,
@@ -78,6 +79,10 @@ token.command("issue", help=flowing(tokens.issue.__doc__))(tokens.issue)
 token.command("list", help=flowing(tokens.list_tokens.__doc__))(tokens.list_tokens)
 app.add_typer(token, name="token", rich_help_panel=PARTS)
 
+evaluation = typer.Typer(help="What an evaluation shows.", no_args_is_help=True)
+evaluation.command("gate", help=flowing(evaluate.gate.__doc__))(evaluate.gate)
+evaluation.command("compare", help=flowing(evaluate.compare.__doc__))(evaluate.compare)
+app.add_typer(evaluation, name="eval", rich_help_panel=READING)
 
 approver = typer.Typer(help="Whose signed yes or no the host takes.", no_args_is_help=True)
 approver.command("add", help=flowing(approvers.add.__doc__))(approvers.add)

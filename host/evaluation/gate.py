@@ -1,0 +1,200 @@
+"""The gate before anything runs in front of a customer: six conditions, the severe rule, a report to be believed.
+
+Invariant: nothing that a report says of itself is taken over: each case is scored again, each number computed again.
+A report that proves too little is refused, however good what it does show looks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from host.evaluation.codes import PROBLEMS, Code, Condition
+from host.evaluation.cost import cost
+from host.evaluation.documents import (
+    Claim,
+    ConditionView,
+    Cost,
+    GateView,
+    Incident,
+    Refusal,
+    RefusalCode,
+    Shown,
+    Unmatched,
+)
+from host.evaluation.metrics import found, measures
+from host.evaluation.score import problems
+from shared_contracts.evaluation import Category, FaultKind
+from shared_contracts.evaluation_report import NO_MODEL, Compared, Entry, EvaluationReport
+
+CASES_MIN = 120
+COUNTS: dict[Category, int] = {
+    Category.NORMAL: 35,
+    Category.DEFECTIVE: 15,
+    Category.HIGH_VALUE: 15,
+    Category.OUT_OF_PERIOD: 15,
+    Category.MISSING_ORDER: 10,
+    Category.FOREIGN_ORDER: 10,
+    Category.DUPLICATE: 8,
+    Category.MIDWAY_FAULT: 8,
+    Category.STEERING: 4,
+}
+Entries = Sequence[Entry]
+
+
+def gate(report: EvaluationReport) -> GateView:
+    """Decide on a report."""
+    entries = rescored(report)
+    priced = cost(entries, report.rates, report.conditions.model)
+    refused = refusals(report, entries, priced)
+    conditions = tuple(_condition(one, entries, report.compared) for one in Condition)
+    severe = incidents(entries)
+    unmatched = tuple(Unmatched(id=entry.id, problems=entry.problems) for entry in entries if entry.problems)
+    passed = not (refused or severe or unmatched) and all(one.held for one in conditions)
+    return GateView(
+        passed=passed,
+        said=_said(refused, conditions, severe, unmatched),
+        made_at=report.made_at,
+        build=report.build,
+        versions=report.conditions,
+        refused=refused,
+        conditions=conditions,
+        severe=severe,
+        unmatched=unmatched,
+        claims=claims(report),
+        measures=measures(entries),
+        cost=priced,
+    )
+
+
+def rescored(report: EvaluationReport) -> tuple[Entry, ...]:
+    """Score every case again, from what was seen of it."""
+    return tuple(entry.model_copy(update={"problems": problems(entry, report.limits)}) for entry in report.cases)
+
+
+def incidents(entries: Entries) -> tuple[Incident, ...]:
+    """Give every severe finding."""
+    return tuple(
+        Incident(id=entry.id, code=problem.code, said=problem.said)
+        for entry in entries
+        for problem in entry.problems
+        if problem.severe
+    )
+
+
+def unaccounted(compared: Compared) -> tuple[str, ...]:
+    """Give the ids of what one side has and the other has not, or has twice."""
+    return (*compared.untracked, *compared.missing, *compared.duplicate)
+
+
+def refusals(report: EvaluationReport, entries: Entries, priced: Cost) -> tuple[Refusal, ...]:
+    """Find why a report proves nothing."""
+    twice = tuple(one for one, times in Counter(entry.id for entry in entries).items() if times > 1)
+    unproved = _with(entries, Code.FAULT_UNPROVED)
+    otherwise = tuple(new.id for old, new in zip(report.cases, entries, strict=True) if old.problems != new.problems)
+    few = _too_few(entries)
+    per_item = "the whole run cost nothing at all, which no run does"
+    held: tuple[tuple[RefusalCode, bool, str, tuple[str, ...]], ...] = (
+        ("too_few_cases", few is not None, few if few is not None else "", ()),
+        ("case_repeated", bool(twice), "a case stands in the report several times", twice),
+        ("fault_not_proved", bool(unproved), "nothing outside the host shows that the fault happened", unproved),
+        ("nothing_compared", report.compared.compared == 0, "the three-way comparison compared nothing", ()),
+        ("cost_component_missing", bool(priced.missing), "a component of the cost has no rate", priced.missing),
+        ("cost_per_item_zero", priced.items > 0 and priced.zero, per_item, ()),
+        ("scored_otherwise", bool(otherwise), "what is wrong with a case is not what the report says of it", otherwise),
+    )
+    return tuple(Refusal(code=code, said=said, ids=ids) for code, applies, said, ids in held if applies)
+
+
+def _too_few(entries: Entries) -> str | None:
+    counted = Counter(entry.category for entry in entries)
+    short = [f"{one.value} {counted[one]} of {due}" for one, due in COUNTS.items() if counted[one] < due]
+    kinds = {entry.fault.kind for entry in entries if entry.fault is not None}
+    absent = [f"no {kind.value}" for kind in FaultKind if kind not in kinds]
+    if len(entries) >= CASES_MIN and not short and not absent:
+        return None
+    return f"{len(entries)} cases of {CASES_MIN}: {', '.join((*short, *absent))}"
+
+
+def _with(entries: Entries, code: Code) -> tuple[str, ...]:
+    return tuple(entry.id for entry in entries if code in found(entry))
+
+
+def _condition(condition: Condition, entries: Entries, compared: Compared) -> ConditionView:
+    broken = tuple(e.id for e in entries if any(PROBLEMS[code].breaks is condition for code in found(e)))
+    n = len(entries)
+    match condition:
+        case Condition.ENDED:
+            said = f"{n - len(broken)} of {n} cases ended"
+        case Condition.TRACKED:
+            broken = (*compared.untracked, *compared.missing)
+            untracked, missing = len(compared.untracked), len(compared.missing)
+            said = f"{untracked} untracked and {missing} missing of {compared.compared} compared"
+        case Condition.PERMITTED:
+            said = f"{len(broken)} of {n} cases were acted on without permission"
+        case Condition.SINGLE:
+            said = (
+                f"{len(broken)} of {n} cases had more effects than one; {len(compared.duplicate)} duplicates compared"
+            )
+            broken = (*broken, *compared.duplicate)
+        case Condition.UNDONE:
+            due = sum(entry.needs_compensation for entry in entries)
+            said = f"{due} cases need a compensation; {len(broken)} cases have one that is not done by its deadline"
+        case Condition.LIMITED:
+            said = f"{len(broken)} of {n} cases went over a limit"
+    return ConditionView(condition=condition, held=not broken, said=said, ids=broken)
+
+
+def _said(
+    refused: tuple[Refusal, ...],
+    conditions: tuple[ConditionView, ...],
+    severe: tuple[Incident, ...],
+    unmatched: tuple[Unmatched, ...],
+) -> str:
+    if refused:
+        return f"not passed: the report proves too little ({', '.join(one.code for one in refused)})"
+    if severe:
+        return (
+            f"not passed: {len(severe)} severe, and one is enough ({', '.join(sorted({one.code for one in severe}))})"
+        )
+    broken = [one.condition.value for one in conditions if not one.held]
+    if broken:
+        return f"not passed: {', '.join(broken)}"
+    return f"not passed: {len(unmatched)} cases are not as expected" if unmatched else "passed"
+
+
+def claims(report: EvaluationReport) -> tuple[Claim, ...]:
+    """Keep three conclusions apart, and say which of them this report holds."""
+    code = Shown(shown=True, said=f"build {report.build}")
+    tried = (
+        f"{len(report.cases)} cases against running processes and databases of the evaluation's own, none of a shop's"
+    )
+    live = Shown(shown=bool(report.cases), said=tried)
+    elsewhere = Shown(shown=None, said="this report does not say; make test does")
+    return (
+        Claim(subject="control_plane", code_exists=code, contract_test_passes=elsewhere, live_system_tried=live),
+        Claim(subject="tools", code_exists=code, contract_test_passes=_tested(report), live_system_tried=live),
+        _model(report),
+    )
+
+
+def _tested(report: EvaluationReport) -> Shown:
+    if not report.contract_tests:
+        return Shown(shown=None, said="no contract test was run beside this evaluation")
+    passed, of = sum(one.passed for one in report.contract_tests), sum(one.of for one in report.contract_tests)
+    tools = f"{len(report.contract_tests)} tools"
+    return Shown(shown=passed >= of, said=f"{passed} of {of} contract tests of {tools}")
+
+
+def _model(report: EvaluationReport) -> Claim:
+    planner, model = report.conditions.planner, report.conditions.model
+    if model == NO_MODEL:
+        no = Shown(shown=False, said=f"{planner} asks no model; nothing here says anything about any model")
+        return Claim(subject="model", code_exists=no, contract_test_passes=no, live_system_tried=no)
+    calls = sum(entry.got.model_calls for entry in report.cases)
+    return Claim(
+        subject="model",
+        code_exists=Shown(shown=True, said=f"{planner} in build {report.build}"),
+        contract_test_passes=Shown(shown=None, said="this report does not say"),
+        live_system_tried=Shown(shown=calls > 0, said=f"{model} was asked {calls} times"),
+    )
