@@ -14,8 +14,16 @@ from host.evaluation.metrics import found, matched
 from host.evaluation.score import ENDS
 from shared_contracts.evaluation_report import Entry
 
-_RETURN = {Code.WRONG_RETURN, Code.DUPLICATE_RETURN, Code.RETURN_MISSING, Code.APPROVAL_BYPASSED}
-_NOTICE = {Code.WRONG_NOTICE, Code.DUPLICATE_NOTICE, Code.NOTICE_MISSING}
+_CREATE, _NOTIFY = "create_return", "send_return_notice"
+_BY_EFFECT: dict[Code, str] = {
+    Code.WRONG_RETURN: _CREATE,
+    Code.DUPLICATE_RETURN: _CREATE,
+    Code.APPROVAL_BYPASSED: _CREATE,
+    Code.WRONG_NOTICE: _NOTIFY,
+    Code.DUPLICATE_NOTICE: _NOTIFY,
+}
+# what is missing follows from a way that broke off before; only where none did it is a finding of its own
+_BY_LACK: dict[Code, str] = {Code.RETURN_MISSING: _CREATE, Code.NOTICE_MISSING: _NOTIFY}
 
 
 def groups(entries: Sequence[Entry]) -> Groups:
@@ -51,10 +59,9 @@ def _tools(entry: Entry) -> set[str]:
     at = parted if parted is not None else min(len(expected), len(got))
     tools = {path[at] for path in (expected, got) if at < len(path)}
     codes = found(entry)
-    if codes & _RETURN:
-        tools.add("create_return")
-    if codes & _NOTICE:
-        tools.add("send_return_notice")
+    tools |= {tool for code, tool in _BY_EFFECT.items() if code in codes}
+    if not tools:
+        tools = {tool for code, tool in _BY_LACK.items() if code in codes}
     if not tools and entry.fault is not None and entry.fault.tool is not None:
-        tools.add(entry.fault.tool)
+        tools = {entry.fault.tool}
     return tools
