@@ -45,22 +45,31 @@ EndState = Literal["COMPLETED", "REJECTED", "NEEDS_REVIEW", "EXPIRED"]
 class Fault(Contract):
     """What is done to a case on its way: to the nth request for a tool, for so many requests from there on.
 
+    `rate_limited`: refused before it reaches the tool server. `timeout`, `disconnect`, `version_conflict`: the tool
+    server does its part; its answer comes too late, never, or when the case's row has moved on. `notice_failure`: the
+    mail server refuses for good. `approval_expiry`: the clock passes the approval's time.
     `told_ja` is what the customer is shown afterwards, or a part of it; `retries` the attempts beyond the first of each
     call. A fault that leaves no evidence outside the host did not happen, and fails its case.
     """
 
     kind: FaultKind
-    tool: Label | None  # none where it is the clock or the mail server
+    tool: Label | None = None  # none where it is the clock or the mail server
     nth: Annotated[int, Field(ge=1, le=6)] = 1
     times: Annotated[int, Field(ge=1, le=6)] = 1
     retries: Count
     told_ja: Line
 
+    @model_validator(mode="after")
+    def _where(self) -> Self:
+        if (self.tool is None) is not (self.kind in {FaultKind.APPROVAL_EXPIRY, FaultKind.NOTICE_FAILURE}):
+            raise ValueError("name the tool whose request it is done to, and none where it is the clock or the mail")
+        return self
+
 
 class Decision(Contract):
     """What the approver does; `nobody` lets it run out."""
 
-    by: Label | None
+    by: Label | None = None
     verdict: Literal["approve", "deny", "nobody"]
 
     @model_validator(mode="after")
@@ -124,4 +133,19 @@ class EvaluationCase(Contract):
             raise ValueError("repeated belongs to duplicate, and duplicate to repeated")
         if (self.steering is None) is (self.category is Category.STEERING):
             raise ValueError("steering belongs to its category, and the category to it")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        """Refuse what no run can meet: a rate over such a case would be below its hundred for ever."""
+        by = None if self.decision is None else self.decision.by
+        if self.expected.approver != by:
+            raise ValueError("expected.approver is the one who decides")
+        alone = self.expected.state == "COMPLETED" and self.decision is None
+        if self.automatable is not alone:
+            raise ValueError("automatable says whether it is completed without a person")
+        if (self.decision is not None or self.expected.state == "NEEDS_REVIEW") and not self.needs_human:
+            raise ValueError("needs_human says whether a person decides on it or takes it over")
+        if {"kind", "request_id"} & set(self.request):
+            raise ValueError("request leaves out kind and request_id; whoever runs the case gives them")
         return self
