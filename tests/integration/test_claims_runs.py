@@ -187,7 +187,9 @@ def test_a_final_answer_is_refused(lie: str, shop: Shop) -> None:
     run()
 
 
-@pytest.mark.parametrize("references", [(), ("case://C-102@8",), ("case://C-102@7", "case://C-103@1"), "case://C-102@7"])
+@pytest.mark.parametrize(
+    "references", [(), ("case://C-102@8",), ("case://C-102@7", "case://C-103@1"), "case://C-102@7"]
+)
 def test_evidence_that_nobody_observed_is_refused_whatever_the_businesss_own_criterion_would_take(
     references: Any, shop: Shop
 ) -> None:
