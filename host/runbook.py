@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from host.commands.exits import MEANINGS, Exit
+from host.commands.exit_codes import CODES, KINDS
+from host.commands.exits import Exit
 from host.domain.authorization import NO_RULE, RULES
 from host.domain.reasons import HANDOVER, handover_class
 from host.runbook_texts import AUTHORIZATION, STACK
@@ -43,9 +44,17 @@ def replaced(page: str) -> str:
 
 
 def _exits() -> str:
-    """An interrupted command ends as the shell says it does, which no table of ours explains."""
-    rows = ((str(code.value), MEANINGS[code]) for code in sorted(Exit) if code in MEANINGS)
-    return _table(("code", "meaning"), rows)
+    """What a code means everywhere, then what exactly each command means by it."""
+    about = (
+        "A code means the same kind of thing whatever was typed; what exactly is said by command, as in its `--help`."
+    )
+    everywhere = _table(("code", "it means"), ((str(code.value), KINDS[code]) for code in sorted(KINDS)))
+    each = ((f"`kessai {name}`", _codes(meanings)) for name, meanings in CODES.items())
+    return f"{about}\n\n{everywhere}\n\n{_table(('command', 'its codes'), each)}"
+
+
+def _codes(meanings: Mapping[Exit, str]) -> str:
+    return "<br>".join(f"**{code.value}** {meanings[code]}" for code in sorted(meanings))
 
 
 def _errors() -> str:

@@ -28,7 +28,8 @@ from host.cli import (
     tokens,
     worker,
 )
-from host.cli.options import flowing
+from host.cli.options import KEPT, flowing
+from host.commands.exit_codes import table
 
 CASES, READING, MACHINE, PARTS = "Cases", "Reading", "This machine's stack", "Parts"
 
@@ -71,12 +72,19 @@ COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("migrate", PARTS, worker.migrate),
     ("secrets", PARTS, machine.secrets),
 )
+
+
+def _help(name: str, function: Callable[..., None]) -> str:
+    """Give a command's help, with its exit codes at the end."""
+    return f"{flowing(function.__doc__)}\n\n{KEPT}\nExit codes\n{table(name)}"
+
+
 for name, panel, function in COMMANDS:
-    app.command(name, help=flowing(function.__doc__), rich_help_panel=panel)(function)
+    app.command(name, help=_help(name, function), rich_help_panel=panel)(function)
 
 token = typer.Typer(help="Tokens for outside MCP hosts.", no_args_is_help=True)
-token.command("issue", help=flowing(tokens.issue.__doc__))(tokens.issue)
-token.command("list", help=flowing(tokens.list_tokens.__doc__))(tokens.list_tokens)
+token.command("issue", help=_help("token issue", tokens.issue))(tokens.issue)
+token.command("list", help=_help("token list", tokens.list_tokens))(tokens.list_tokens)
 app.add_typer(token, name="token", rich_help_panel=PARTS)
 
 evaluation = typer.Typer(help="What an evaluation shows.", no_args_is_help=True)
@@ -85,13 +93,13 @@ evaluation.command("compare", help=flowing(evaluate.compare.__doc__))(evaluate.c
 app.add_typer(evaluation, name="eval", rich_help_panel=READING)
 
 approver = typer.Typer(help="Whose signed yes or no the host takes.", no_args_is_help=True)
-approver.command("add", help=flowing(approvers.add.__doc__))(approvers.add)
-approver.command("trust", help=flowing(approvers.trust.__doc__))(approvers.trust)
-approver.command("list", help=flowing(approvers.list_approvers.__doc__))(approvers.list_approvers)
+approver.command("add", help=_help("approver add", approvers.add))(approvers.add)
+approver.command("trust", help=_help("approver trust", approvers.trust))(approvers.trust)
+approver.command("list", help=_help("approver list", approvers.list_approvers))(approvers.list_approvers)
 # a key's id may begin with a dash
 approver.command(
     "revoke",
-    help=flowing(approvers.revoke.__doc__),
+    help=_help("approver revoke", approvers.revoke),
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )(approvers.revoke)
 app.add_typer(approver, name="approver", rich_help_panel=CASES)

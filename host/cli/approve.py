@@ -37,12 +37,6 @@ def approve(
     \b
     kessai approve 0198c2f4-… --as tanaka
     kessai approve 0198c2f4-… --as tanaka --yes --digest 5f0c…
-
-    \b
-    Exit codes
-       0  the decision was taken
-       2  refused, or bad input: nothing was changed
-      15  not ready: database, keys, settings' files
     """
     from host.commands.approve import Wanted
 
@@ -61,12 +55,6 @@ def deny(
 
     \b
     kessai deny 0198c2f4-… --as tanaka --reason "The camera is not ours."
-
-    \b
-    Exit codes
-       0  the decision was taken
-       2  refused, or bad input: nothing was changed
-      15  not ready: database, keys, settings' files
     """
     from host.commands.approve import Wanted
 

@@ -23,13 +23,6 @@ def baseline(
 
     \b
     kessai baseline examples/claims/C-102.json
-
-    \b
-    Exit codes
-       0  judged
-       2  bad input: a case, an option, a kind without a baseline
-      14  refused, because reads are stopped
-      15  not ready: database, tool server, settings' files, versions
     """
     from host import settings
     from host.commands import baseline as judging

@@ -26,12 +26,6 @@ def handover(
     \b
     kessai handover 0198c2f4-…
     kessai handover 0198c2f4-… --html > case.html
-
-    \b
-    Exit codes
-       0  written
-       2  nobody has to take the case over, or it is not known: it says what is possible
-      15  not ready: database, settings
     """
     from host import settings
     from host.commands import handover as writing

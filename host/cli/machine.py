@@ -42,9 +42,6 @@ def status(as_json: Json = False) -> None:
 
     It looks at this machine's home. Where KESSAI_DSN is set, other commands work elsewhere; then it says so, and
     `kessai doctor` looks there.
-
-    Exit codes: 0 what should run does, or nothing should; 15 a part has died, is not ready, or is missing of what
-    `kessai up` brought up.
     """
     from host import settings
     from host.commands import machine
@@ -53,10 +50,7 @@ def status(as_json: Json = False) -> None:
 
 
 def doctor(as_json: Json = False) -> None:
-    """Check settings, keys, clocks, versions and rights, one line each with the mend. Nothing is changed.
-
-    Exit codes: 0 all is well, 15 something is not.
-    """
+    """Check settings, keys, clocks, versions and rights, one line each with the mend. Nothing is changed."""
     from host.commands.doctor import doctor as check
 
     sys.exit(launch(check(as_json=as_json)))

@@ -21,12 +21,6 @@ def withdraw(
 
     \b
     kessai withdraw 0198c2f4-…
-
-    \b
-    Exit codes
-       0  withdrawn
-       2  the case does not wait for an approval, or is not known: nothing was changed
-      15  not ready: database, settings
     """
     from host import settings
     from host.commands import reapply as acting
@@ -55,13 +49,6 @@ def reapply(
     \b
     kessai reapply 0198c2f4-…
     kessai reapply 0198c2f4-… --as-of 2026-07-30T09:00:00+09:00
-
-    \b
-    Exit codes
-       0  the new case is there
-       2  the case has not ended, or has made something: it says what; nothing was changed
-      14  refused because new work is stopped
-      15  not ready: database, settings
     """
     from host import settings
     from host.commands import reapply as acting

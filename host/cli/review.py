@@ -40,13 +40,6 @@ def review(
     kessai review 0198c2f4-… adopt --as sato
     kessai review 0198c2f4-… compensate --as sato --reason "The wrong camera."
     kessai review 0198c2f4-… close --as sato --reason "Settled by telephone."
-
-    \b
-    Exit codes
-       0  done
-       2  not possible where the case stands, no such operator, or bad input: it says what would be possible
-      11  adopt: what was made cannot be adopted; what is known of it by now is recorded
-      15  not ready: database, tool server, settings
     """
     from host import settings
     from host.commands import review as acting
@@ -60,12 +53,6 @@ def compensate(name: Name, by: Operator, as_json: Json = False) -> None:
 
     \b
     kessai compensate 0198c2f4-… --as sato
-
-    \b
-    Exit codes
-       0  released: a worker undoes it, or kessai run ID
-       2  nothing of the case is being undone, or no such operator: nothing was changed
-      15  not ready: database, settings
     """
     from host import settings
     from host.commands import review as acting

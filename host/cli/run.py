@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from textwrap import indent
 from typing import Annotated
 
 import typer
 
 from host.cli.launch import launch
 from host.cli.options import AsOf, Json, Principal
-from host.commands.exits import table
 
-RUN_HELP = f"""Run one case until it ends or waits for a person, with a live timeline read from its record.
+RUN_HELP = """Run one case until it ends or waits for a person, with a live timeline read from its record.
 
     CASE is a file, - for standard input, or the id of a workflow that can go on. The same case again answers with the
     same workflow and calls nothing. Without KESSAI_DSN and KESSAI_SERVER_URL it works on this machine's own stack,
@@ -24,10 +22,6 @@ RUN_HELP = f"""Run one case until it ends or waits for a person, with a live tim
       kessai run case.json --as-of 2026-07-01T09:00:00+09:00
       kessai run case.json --json | jq .result
       kessai run 0198c2f4-…
-
-    \b
-    Exit codes
-{indent(table(), "    ")}
     """
 
 

@@ -29,12 +29,6 @@ def stop(
 
     \b
     kessai stop --as ito --reason "Two returns for one parcel."
-
-    \b
-    Exit codes
-       0  stopped
-       2  no such operator, or no reason: nothing was changed
-      15  not ready: database, settings; NOT known to be stopped
     """
     from host import settings
     from host.commands import stop as acting
@@ -61,13 +55,6 @@ def resume(
     kessai resume --as sato --reason "The double parcel was a test."
     kessai resume --as sato --reason "First part." --state ELIGIBLE --limit 10
     kessai resume --as sato --reason "All went well." --full
-
-    \b
-    Exit codes
-       0  lifted, released, or several at a time again
-       2  nothing is stopped or held, no such operator, or no reason: nothing was changed
-      14  the stop stays: it says what nobody knows or what is still to be undone; that is recorded
-      15  not ready: database, settings
     """
     from host import settings
     from host.commands import resume as acting

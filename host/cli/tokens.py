@@ -58,13 +58,6 @@ def issue(
     \b
     TOKEN=$(kessai token issue --customer C-2001)
     kessai token issue --customer C-2001 --allow-write create_return --resource A-1001
-
-    \b
-    Exit codes
-       0  issued
-       2  not granted: principal, scope, tool, order
-      14  refused: updates, or reads too, are stopped
-      15  not ready: database, tool server, settings
     """
     from host import settings
     from host.commands import tokens

@@ -1,4 +1,4 @@
-"""Exit codes: what a script can tell from `kessai run` without reading a word."""
+"""Exit codes: what a script can tell from a command without reading a word."""
 
 from __future__ import annotations
 
@@ -19,18 +19,6 @@ class Exit(IntEnum):
     NOT_READY = 15
     INTERRUPTED = 130
 
-
-MEANINGS: dict[Exit, str] = {
-    Exit.DONE: "the business has its answer: COMPLETED or REJECTED",
-    Exit.WAITING_APPROVAL: "WAITING_APPROVAL: a person has to say yes or no",
-    Exit.NEEDS_REVIEW: "NEEDS_REVIEW: a person has the case",
-    Exit.EXPIRED: "EXPIRED: nobody said yes in time",
-    Exit.COMPENSATION_REQUIRED: "COMPENSATION_REQUIRED: something has to be undone",
-    Exit.STOPPED: "refused, or halted, because work is stopped",
-    Exit.NOT_READY: "not ready: database, tool server, settings' files, versions",
-    Exit.BAD_INPUT: "bad input: a case, an option, a setting",
-    Exit.FAILED: "the run failed by a fault of ours or of the planner",
-}
 
 _BY_STATE: dict[str, Exit] = {
     "COMPLETED": Exit.DONE,
@@ -54,8 +42,3 @@ class CommandError(Exception):
 def exit_of(state: str, control_state: str) -> Exit | None:
     """Give the code for where a workflow rests; None while it does not rest."""
     return Exit.FAILED if control_state == "failed" else _BY_STATE.get(state)
-
-
-def table() -> str:
-    """Write the codes for a help text, one line each."""
-    return "\n".join(f"  {code.value:>2}  {meaning}" for code, meaning in MEANINGS.items())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from host.cli import COMMANDS
-from host.commands.exits import MEANINGS
+from host.commands.exit_codes import CODES
 from shared_contracts.contract import READING
 from shared_contracts.form import form
 from shared_contracts.form_yaml import load_forms
@@ -113,7 +113,7 @@ def test_every_command_teaches_itself_and_the_help_of_run_has_every_exit_code(st
     for name, _, _ in COMMANDS:
         assert re.search(rf"^│ {name} ", everything, re.MULTILINE), name
     said = " ".join(stack("run", "--help", COLUMNS="200").out.split())
-    for code, meaning in MEANINGS.items():
+    for code, meaning in CODES["run"].items():
         assert f"{code.value} {meaning}" in said
     assert "kessai run examples/returns/normal.json" in said
     for name, _, function in COMMANDS:

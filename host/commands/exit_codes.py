@@ -1,0 +1,137 @@
+"""Every command's exit codes, said once: the help of the command and the runbook's table are made from this.
+
+Invariant: a code means the same kind of thing whatever the command; what exactly stands beside the command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from host.commands.exits import Exit
+
+# what a code means whatever was typed
+KINDS: dict[Exit, str] = {
+    Exit.DONE: "done, or shown",
+    Exit.FAILED: "a fault of ours or of the planner, or a question that was answered with no",
+    Exit.BAD_INPUT: "bad input, or an act that is not possible: it says what would be; nothing was changed",
+    Exit.WAITING_APPROVAL: "the case waits for a person's yes or no",
+    Exit.NEEDS_REVIEW: "a person has the case",
+    Exit.EXPIRED: "nobody said yes in time",
+    Exit.COMPENSATION_REQUIRED: "something has to be undone",
+    Exit.STOPPED: "refused, halted or still stopped, because work is stopped",
+    Exit.NOT_READY: "not ready: database, tool server, settings' files, versions, rights, disk",
+    Exit.INTERRUPTED: "interrupted with Ctrl-C; what was committed stands",
+}
+
+_OPTION = "bad input: an option, a setting"
+_CASE = "no such case, an option, a setting"
+_DATABASE = "not ready: database, settings' files"
+_STACK = "not ready: home, disk, PostgreSQL, a program of the stack; it says which and what mends it"
+
+
+def _three(done: str, bad: str = _OPTION, not_ready: str = _DATABASE) -> dict[Exit, str]:
+    return {Exit.DONE: done, Exit.BAD_INPUT: bad, Exit.NOT_READY: not_ready}
+
+
+_DECIDED = _three(
+    "the decision was taken",
+    "refused, not confirmed, or bad input: it says what would be possible; nothing was changed",
+    "not ready: database, keys, settings' files",
+)
+
+CODES: Mapping[str, Mapping[Exit, str]] = {
+    "run": {
+        Exit.DONE: "the business has its answer: COMPLETED or REJECTED",
+        Exit.WAITING_APPROVAL: "WAITING_APPROVAL: a person has to say yes or no",
+        Exit.NEEDS_REVIEW: "NEEDS_REVIEW: a person has the case",
+        Exit.EXPIRED: "EXPIRED: nobody said yes in time",
+        Exit.COMPENSATION_REQUIRED: "COMPENSATION_REQUIRED: something has to be undone",
+        Exit.STOPPED: "refused, or halted, because work is stopped",
+        Exit.NOT_READY: "not ready: database, tool server, settings' files, versions",
+        Exit.BAD_INPUT: "bad input: a case, an option, a setting",
+        Exit.FAILED: "the run failed by a fault of ours or of the planner",
+    },
+    "baseline": {
+        **_three("judged", "bad input: a case, an option, a kind without a baseline"),
+        Exit.STOPPED: "refused, because reads are stopped",
+        Exit.NOT_READY: "not ready: database, tool server, settings' files, versions",
+    },
+    "approve": _DECIDED,
+    "deny": _DECIDED,
+    "withdraw": _three(
+        "withdrawn", "the case does not wait for an approval: it says what is possible; or it is not known"
+    ),
+    "reapply": {
+        **_three(
+            "the new case is there", "the case has not ended, or has made something: it says what; nothing was changed"
+        ),
+        Exit.STOPPED: "refused, because new work is stopped",
+    },
+    "review": {
+        **_three(
+            "done", "not possible where the case stands, no such operator, or bad input: it says what would be possible"
+        ),
+        Exit.NEEDS_REVIEW: "adopt: what was made cannot be adopted; what is known of it by now is recorded",
+        Exit.NOT_READY: "not ready: database, tool server, settings' files",
+    },
+    "compensate": _three(
+        "let through: a worker undoes it, or kessai run ID",
+        "nothing of the case is being undone, nothing holds it, or no such operator: nothing was changed",
+    ),
+    "stop": _three(
+        "stopped",
+        "no such operator, or no reason: nothing was changed",
+        "not ready: database, settings' files; NOT known to be stopped",
+    ),
+    "resume": {
+        **_three(
+            "lifted, released, or several at a time again",
+            "nothing is stopped or held, no such operator, state, number or reason: nothing was changed",
+            "not ready: database, the owner's connection, settings' files",
+        ),
+        Exit.STOPPED: "the stop stays, or cases are still held: it says what nobody knows, what is still to be undone, "
+        "or which part comes next; what was counted is recorded",
+    },
+    "show": _three("shown", _CASE),
+    "list": _three("listed, also where there is none"),
+    "explain": _three("explained", _CASE),
+    "handover": _three("written", "nobody has to take the case over, or it is not known: it says what is possible"),
+    "ledger": _three("exported, also where there is nothing", _CASE),
+    "tools": {Exit.DONE: "shown", Exit.BAD_INPUT: "no such tool, or an option"},
+    "states": {Exit.DONE: "shown", Exit.BAD_INPUT: _OPTION},
+    "up": _three("up", not_ready=_STACK),
+    "down": _three("down", not_ready=_STACK),
+    "status": _three(
+        "what should run does, or nothing should",
+        not_ready="a part has died, is not ready, or is missing of what kessai up brought up",
+    ),
+    "doctor": _three("all is well", not_ready="something is not, and it says what mends it"),
+    "backup": _three("the backup is there", "bad input: a directory, an option, a setting", _STACK),
+    "restore": _three(
+        "the home is there, and stopped",
+        "bad input: a directory, an option, a setting",
+        "not ready: home, backup, disk, PostgreSQL; nothing was made",
+    ),
+    "empty": {
+        **_three("empty", "settings name another place: nothing was removed", _STACK),
+        Exit.FAILED: "not confirmed: nothing was removed",
+    },
+    "worker": _three("drained", not_ready="not ready: database, tool server, settings' files, versions"),
+    "migrate": _three("the schema is this program's", not_ready="not ready: database, owner's rights, a newer schema"),
+    "secrets": _three("they are there", not_ready="not ready: the directory, or a file in it"),
+    "token issue": {
+        **_three("issued", "not granted: principal, scope, tool, order"),
+        Exit.STOPPED: "refused: updates, or reads too, are stopped",
+        Exit.NOT_READY: "not ready: database, tool server, settings' files",
+    },
+    "token list": _three("listed"),
+    "approver add": _three("the key is there and counts", "no such approver, a key that is there, a passphrase"),
+    "approver trust": _three("the key counts", "no public half, or of nobody in the authorization set"),
+    "approver list": _three("listed"),
+    "approver revoke": _three("the key counts no more", "no such name, or no key that counts"),
+}
+
+
+def table(name: str) -> str:
+    """Write a command's codes for its help, one line each."""
+    return "\n".join(f"  {code.value:>2}  {meaning}" for code, meaning in sorted(CODES[name].items()))
