@@ -57,8 +57,12 @@ def _reconciliation(to: Console, settings: Settings, found: ReconciliationView) 
     for accepted in found.accepted:
         _line(to, "accepted", f"{accepted.workflow_id}: {accepted.effect} unknown, accepted by {accepted.by or '?'}")
     for undo in found.to_undo:
-        released = command(settings, "compensate", str(undo.workflow_id), "--as", "NAME")
-        by = f"released by {undo.released_by}, under way" if undo.released_by is not None else f"release it: {released}"
+        through = command(settings, "compensate", str(undo.workflow_id), "--as", "NAME")
+        by = (
+            f"let it through: {through}"
+            if undo.released_by is None
+            else f"let through by {undo.released_by}, under way"
+        )
         _line(to, "to undo", f"{undo.workflow_id} until {undo.due_at.astimezone():%Y-%m-%d %H:%M}; {by}")
     for write in found.outside:
         _outside(to, write)

@@ -137,7 +137,7 @@ async def release_one(settings: Settings, name: str, by: str, *, as_json: bool) 
         write_json(dump(done))
         return
     to = console()
-    to.print(f"released by {plain(operator.name)}: the case is undone under the stop, and nothing else goes on")
+    to.print(f"let through by {plain(operator.name)}: the case is undone under the stop, and nothing else goes on")
     to.print(f"a worker takes it, or: {command(settings, 'run', str(workflow_id))}", style="dim")
 
 

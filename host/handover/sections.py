@@ -152,7 +152,7 @@ def _effect(one: HandedEffect) -> tuple[Cell, ...]:
 
 
 def _compensation(h: Handover) -> Table:
-    head = ("#", "state", "ordered by", "at", "due", "ended", "released by", "at", "steps")
+    head = ("#", "state", "ordered by", "at", "due", "ended", "let through by", "at", "steps")
     rows = tuple(
         (
             str(one.n), one.state, Verbatim(one.ordered_by), at(one.ordered_at), at(one.due_at), at(one.ended_at),

@@ -15,7 +15,7 @@ def why(record: Record, facts: Facts, engaged: list[str]) -> dict[str, Any]:
         return _why(record.reason, record.handover_reason, *explained(record.reason))
     if facts.compensates:
         sentence = "Something that stands outside has to be undone, by a finding or by a person's order."
-        advice = "It is undone by itself within its deadline; under a stop a person has to release it."
+        advice = "It is undone by itself within its deadline; under a stop a person has to let it through."
         return _why(record.reason, None, sentence, advice)
     if facts.over:
         sentence = "Nobody said yes in time, and nothing was done after that."
