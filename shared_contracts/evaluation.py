@@ -61,8 +61,9 @@ class Fault(Contract):
 
     @model_validator(mode="after")
     def _where(self) -> Self:
-        if (self.tool is None) is not (self.kind in {FaultKind.APPROVAL_EXPIRY, FaultKind.NOTICE_FAILURE}):
-            raise ValueError("name the tool whose request it is done to, and none where it is the clock or the mail")
+        by_tool = self.kind not in {FaultKind.APPROVAL_EXPIRY, FaultKind.NOTICE_FAILURE}
+        if (by_tool and self.tool is None) or (self.kind is FaultKind.APPROVAL_EXPIRY and self.tool is not None):
+            raise ValueError("name the tool whose request it is done to, and none where it is the clock")
         return self
 
 
