@@ -123,19 +123,23 @@ class Known:
         """Give the codes of what is classified."""
         return set() if self.case is None else set(self.case.received_document_codes)
 
+    def bound(self) -> str:
+        """Give the version of the rules that the case goes by."""
+        return "" if self.case is None else self.case.rule_set.partition("@")[2]
+
+    def governed(self) -> list[DocumentAlias]:
+        """List what a rule of the case's own version names; a guess is none, however sure."""
+        named = (one for one in self.aliases if one.resolved and one.canonical_code is not None)
+        return [one for one in named if one.rule_version == self.bound() and one.confidence == 1]
+
     def resolved(self) -> set[str]:
-        """Give the codes that governed rules have named; a guess is none, however sure."""
-        return {str(one.canonical_code) for one in self.aliases if _governed(one)}
+        """Give the codes that governed rules have named."""
+        return {str(one.canonical_code) for one in self.governed()}
 
     def missing(self) -> set[str]:
         """Give the codes that are required and neither received nor resolved."""
         required = () if self.rules is None else self.rules.required_document_codes
         return set(required) - self.received() - self.resolved()
-
-
-def _governed(alias: DocumentAlias) -> bool:
-    named = alias.canonical_code is not None and alias.rule_version is not None
-    return alias.resolved and named and alias.confidence == 1
 
 
 def known(observed: Iterable[tuple[str, Mapping[str, Any] | None]]) -> Known:
@@ -152,10 +156,10 @@ def known(observed: Iterable[tuple[str, Mapping[str, Any] | None]]) -> Known:
 
 
 def verdict(of: Known) -> Verdict | None:
-    """Judge by what is known; None where that is not enough yet."""
+    """Judge by what is known; None where that is not enough yet. In which order documents are looked up is no matter."""
     if of.case is None or of.rules is None:
         return None
-    if _rules_conflict(of.case, of.rules, of.aliases):
+    if of.rules.rule_set != of.case.rule_set or not of.rules.in_effect:
         return Verdict.RULES_CONFLICT
     if of.listed is not None and of.listed.version != of.case.version:
         return Verdict.CASE_CHANGED
@@ -163,14 +167,10 @@ def verdict(of: Known) -> Verdict | None:
         return Verdict.COMPLETE_AFTER_NORMALIZATION if of.resolved() - of.received() else Verdict.COMPLETE
     if of.listed is None or _unresolved(of.listed, of.aliases):
         return None
-    return Verdict.MISSING if all(_governed(one) for one in of.aliases) else Verdict.INSUFFICIENT
-
-
-def _rules_conflict(case: CaseSnapshot, rules: PolicyRequirements, aliases: Iterable[DocumentAlias]) -> bool:
-    """Tell whether anything rests on another version of the rules than the case is bound to, or on one out of effect."""
-    bound = case.rule_set.partition("@")[2]
-    foreign = any(one.resolved and one.rule_version != bound for one in aliases)
-    return rules.rule_set != case.rule_set or not rules.in_effect or foreign
+    if len(of.governed()) == len(of.aliases):
+        return Verdict.MISSING
+    elsewhere = any(one.resolved and one.rule_version != of.bound() for one in of.aliases)
+    return Verdict.RULES_CONFLICT if elsewhere else Verdict.INSUFFICIENT
 
 
 def _unresolved(listed: UnclassifiedDocuments, aliases: Iterable[DocumentAlias]) -> list[str]:
@@ -190,7 +190,7 @@ def answer(of: Known, found: Verdict) -> dict[str, Any]:
 
 def _evidence(of: Known) -> set[str]:
     """Name what the verdict rests on."""
-    rested = (of.case, of.rules, *(one for one in of.aliases if _governed(one)))
+    rested = (of.case, of.rules, *of.governed())
     return {one.evidence_ref for one in rested if one is not None}
 
 

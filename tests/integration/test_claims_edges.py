@@ -24,20 +24,25 @@ from tool_server import load_cases
 
 SEED = load_cases.read_seed(DEMO)
 RULES = next(one for one in SEED.rule_sets if (one.tenant_id, one.version) == ("anshin-jp", "2026.1"))
+OLDER = tuple(one for one in SEED.rule_sets if one.version == "2025.2")
 KNOWN_TITLE = "道路交通事故認定書"
 WITHOUT_CERTIFICATE = (("a", "LOSS_STATEMENT"), ("b", "IDENTITY_DOCUMENT"))
 CASE = {"kind": "claims", "case_id": "C-9", "claimant_id": "P-9", "requested_at": "2026-07-30T10:00:00+09:00"}
 
 
-def with_documents(directory: Path, *documents: tuple[str, str | None], **rules: Any) -> Shop:
-    """The demo's rules, changed or not, and one case with these titles and codes."""
+def with_documents(
+    directory: Path, *documents: tuple[str, str | None], older: tuple[load_cases.SeedRuleSet, ...] = (), **rules: Any
+) -> Shop:
+    """The demo's rules, changed or not, beside older ones, and one case with these titles and codes."""
     papers = tuple(
         load_cases.SeedDocument(document_id=f"D-{n}", version=1, title=title, code=code)  # which makes NFC of a title
         for n, (title, code) in enumerate(documents)
     )
     like = next(one for one in SEED.cases if one.case_id == "C-102")
     case = like.model_copy(update={"case_id": "C-9", "claimant_id": "P-9", "documents": papers})
-    return claims_shop(directory, load_cases.SeedCases(rule_sets=(RULES.model_copy(update=rules),), cases=(case,)))
+    return claims_shop(
+        directory, load_cases.SeedCases(rule_sets=(RULES.model_copy(update=rules), *older), cases=(case,))
+    )
 
 
 class Run:
@@ -141,6 +146,14 @@ def test_a_title_that_gives_orders_is_a_title_and_nothing_else(tmp_path: Path) -
     assert run.ended() == ("NEEDS_REVIEW", "evidence_insufficient", "EVIDENCE_INSUFFICIENT")
     assert [request.tool.name for request in run.tools.requests] == FOUR
     assert [code for code, _ in run.state.control.refusals] == ["unbacked_completion_claim"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_in_which_order_papers_were_filed_makes_no_difference(turned: bool, tmp_path: Path) -> None:
+    """One title only another version of the rules knows; the other is one of the case's own version."""
+    papers = [("交通事故の届出控え", None), (KNOWN_TITLE, None)]
+    shop = with_documents(tmp_path, *WITHOUT_CERTIFICATE, *(reversed(papers) if turned else papers), older=OLDER)
+    assert Run(shop).record.state == "COMPLETED"
 
 
 # -- the instants of the rules ----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 from host.domain.proposals import Final, PlannerView, ToolCall
 from host.domain.state import State
 from host.domain.workflow import Finding
+from host.engine.accept import RequestConflictError
 from host.engine.drive import drive
 from host.workflows.claims import CLAIMS
 from shared_contracts.base import dump
@@ -231,6 +232,16 @@ async def test_five_requests_at_once_under_one_key_are_one_run(shop: Shop) -> No
         state = await settle(parts, only)
         runs = await rows(parts, "SELECT count(*) FROM workflow")
     assert (state.task.state, len(tools.requests), runs) == ("COMPLETED", 4, [(1,)])
+
+
+@asynchronous
+async def test_another_case_under_a_known_key_is_refused_and_calls_nothing(shop: Shop) -> None:
+    async with desk(shop) as (parts, tools):
+        taken = await submit(parts, example("C-102"))
+        with pytest.raises(RequestConflictError):
+            await submit(parts, {**example("missing"), "request_id": "claims-C-102"})
+        runs = await rows(parts, "SELECT workflow_id, resource FROM workflow")
+    assert (runs, tools.requests) == ([(taken.workflow_id, "C-102")], [])
 
 
 @asynchronous

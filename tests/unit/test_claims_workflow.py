@@ -81,6 +81,10 @@ TABLE: dict[str, tuple[Observed, Verdict | None]] = {
         [*ONE_MISSING, unclassified("D"), alias("D", "B", "2025.2")],
         Verdict.RULES_CONFLICT,
     ),
+    "a rule of another version names one, a rule of its own another": (
+        [*ONE_MISSING, unclassified("D", "E"), alias("D", "B", "2025.2"), alias("E", "B")],
+        Verdict.COMPLETE_AFTER_NORMALIZATION,
+    ),
     "the rules are of another version": (
         [snapshot("A"), required("A", rules="motor@2025.2")],
         Verdict.RULES_CONFLICT,
