@@ -6,7 +6,7 @@ outweighed by what got better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from host.evaluation.documents import CompareView, Comparison, Difference, Rate, Side, Unmatched, Verdict
 from host.evaluation.gate import incidents, rescored, unaccounted
@@ -94,7 +94,7 @@ def differences(before: EvaluationReport, after: EvaluationReport) -> Iterator[D
     old, new = before.conditions, after.conditions
     for name in SAME:
         yield from _differs(name, getattr(old, name), getattr(new, name))
-    yield from _differs("limits", before.limits, after.limits)
+    yield from _differs("limits", before.limits.model_dump_json(), after.limits.model_dump_json())
     yield from _cases(before.cases, after.cases)
     yield from _changed(old, new)
 
@@ -112,14 +112,13 @@ def _cases(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Differen
     only = tuple(sorted(set(old) ^ set(new)))
     if only:
         yield Difference(what="cases", before=f"{len(old)}", after=f"{len(new)}", ids=only)
-    looked: tuple[tuple[str, Callable[[Entry], object]], ...] = (
-        ("fault_positions", lambda entry: entry.fault),
-        ("expectations", lambda entry: (entry.category, entry.expected, entry.decision)),
-    )
-    for what, of in looked:
-        ids = tuple(one for one in old if one in new and of(old[one]) != of(new[one]))
+    for what, members in (("fault_positions", {"fault"}), ("expectations", {"category", "expected", "decision"})):
+        asked = {
+            one: tuple(side[one].model_dump_json(include=members) for side in (old, new)) for one in old if one in new
+        }
+        ids = tuple(one for one, (was, is_now) in asked.items() if was != is_now)
         if ids:
-            yield Difference(what=what, before=str(of(old[ids[0]])), after=str(of(new[ids[0]])), ids=ids)
+            yield Difference(what=what, before=asked[ids[0]][0], after=asked[ids[0]][1], ids=ids)
 
 
 def _changed(old: Conditions, new: Conditions) -> Iterator[Difference]:

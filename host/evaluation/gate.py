@@ -151,16 +151,14 @@ def _said(
     severe: tuple[Incident, ...],
     unmatched: tuple[Unmatched, ...],
 ) -> str:
-    if refused:
-        return f"not passed: the report proves too little ({', '.join(one.code for one in refused)})"
-    if severe:
-        return (
-            f"not passed: {len(severe)} severe, and one is enough ({', '.join(sorted({one.code for one in severe}))})"
-        )
-    broken = [one.condition.value for one in conditions if not one.held]
-    if broken:
-        return f"not passed: {', '.join(broken)}"
-    return f"not passed: {len(unmatched)} cases are not as expected" if unmatched else "passed"
+    reasons = (
+        ("the report proves too little", [one.code for one in refused]),
+        ("severe, of which one is enough", sorted({one.code for one in severe})),
+        ("broken", [one.condition.value for one in conditions if not one.held]),
+        ("not as expected", [f"{len(unmatched)} of the cases"] if unmatched else []),
+    )
+    told = [f"{what}: {', '.join(which)}" for what, which in reasons if which]
+    return f"not passed. {'; '.join(told)}" if told else "passed"
 
 
 def claims(report: EvaluationReport) -> tuple[Claim, ...]:

@@ -81,6 +81,12 @@ def test_whatever_is_planted_the_gate_names_all_of_it_and_nothing_else(codes):
     assert view.measures.rates.matched.of == 3
 
 
+def test_the_first_line_leaves_no_reason_out():
+    said = gate(report([planted(Code.FOREIGN_ORDER)])).said
+    for reason in ("too_few_cases", "foreign_order_processed", "nothing_out_of_permission", "1 of the cases"):
+        assert reason in said
+
+
 def test_one_severe_incident_fails_119_perfect_cases():
     view = gate(report(replaced(cases(), planted(Code.FOREIGN_ORDER))))
     assert (view.measures.rates.matched.of, view.measures.rates.matched.value) == (119, 99.2)

@@ -1,0 +1,109 @@
+"""`kessai eval gate` and `compare` as a user has them: exit codes, JSON that fits its schema, files that are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from host.evaluation.codes import Code
+from shared_contracts.base import dump
+from shared_contracts.evaluation_report import EvaluationReport
+from tests.support.cli import Cli
+from tests.support.evaluations import cases, conditions, raw, report
+from tests.support.planted import planted
+from tests.support.records import fits
+
+
+def written(folder: Path, name: str, content: EvaluationReport) -> str:
+    document = dump(content)
+    fits(document, "evaluation_report.json")
+    file = folder / name
+    file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+    return str(file)
+
+
+def test_a_good_report_passes_and_one_severe_incident_does_not(nowhere: Cli, tmp_path: Path):
+    good = written(tmp_path, "good.json", report())
+    said = nowhere("eval", "gate", good)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("passed\n")
+    bad = written(tmp_path, "bad.json", report([raw("one"), planted(Code.DUPLICATE_NOTICE)]))
+    said = nowhere("eval", "gate", bad)
+    assert (said.code, said.err) == (1, "")
+    assert "duplicate_notice" in said.out.splitlines()[0]
+    for path, code in ((good, 0), (bad, 1)):
+        said = nowhere("eval", "gate", path, "--json")
+        assert (said.code, said.err) == (code, "")
+        fits(said.json(), "command.eval_gate.json")
+        assert said.json()["passed"] is (code == 0)
+    assert not nowhere.home.exists()
+
+
+def test_a_change_is_judged_by_its_exit_code_and_its_document(nowhere: Cli, tmp_path: Path):
+    failing = cases()
+    next(one for one in failing if one["category"] == "midway_fault")["got"]["told_ja"] = "失敗しました。"
+    before = written(tmp_path, "before.json", report(failing))
+    changed = conditions(changed_component="notification")
+    after = {
+        "fixed": (0, report(conditions=changed)),
+        "no_effect": (1, report(failing, conditions=changed)),
+        None: (2, report(conditions=conditions(changed_component="notification", seed=8))),
+    }
+    for verdict, (code, content) in after.items():
+        path = written(tmp_path, "after.json", content)
+        said = nowhere("eval", "compare", before, path, "--json")
+        assert (said.code, said.err) == (code, "")
+        fits(said.json(), "command.eval_compare.json")
+        compared = said.json()["comparison"]
+        assert (None if compared is None else compared["verdict"]) == verdict
+        shown = nowhere("eval", "compare", before, path)
+        assert (shown.code, shown.err) == (code, "")
+        assert (verdict if verdict is not None else "seed") in shown.out
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"", "not JSON"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[1, 2]", "no JSON object"),
+        (b'{"format": "kessai-evaluation/0"}', "format"),
+        (b'{"format": NaN}', "not JSON"),
+        (b"[" * 100_000, "JSON"),
+        (b'{"cases": 1, "cases": 2}', "twice"),
+    ],
+    ids=["empty", "bytes", "a list", "another format", "no number", "a tower", "a member twice"],
+)
+def test_what_is_no_report_is_refused_by_both_commands(nowhere: Cli, tmp_path: Path, content: bytes, named: str):
+    file = tmp_path / "report.json"
+    file.write_bytes(content)
+    for arguments in (("gate", str(file)), ("compare", str(file), str(file))):
+        said = nowhere("eval", *arguments)
+        assert (said.code, said.out) == (2, "")
+        assert said.err.startswith(f"kessai: {file} is no report of an evaluation")
+        assert named in said.err
+        assert len(said.err) < 1500
+
+
+def test_a_report_without_one_of_the_costs_components_is_none_and_its_content_is_not_repeated(
+    nowhere: Cli, tmp_path: Path
+):
+    document = dump(report())
+    del document["rates"]["compensation_call"]
+    document["cases"][0]["got"]["calls"] = "4004004004"
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    said = nowhere("eval", "gate", str(file))
+    assert said.code == 2
+    assert "rates.compensation_call" in said.err
+    assert "cases.0.got.calls" in said.err
+    assert "4004004004" not in said.err
+
+
+@pytest.mark.parametrize("name", ["nowhere.json", ".", "/dev/zero"])
+def test_a_file_that_cannot_be_read_is_named(nowhere: Cli, name: str):
+    said = nowhere("eval", "gate", name)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"kessai: {name} cannot be read")
