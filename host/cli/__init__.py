@@ -88,8 +88,8 @@ token.command("list", help=_help("token list", tokens.list_tokens))(tokens.list_
 app.add_typer(token, name="token", rich_help_panel=PARTS)
 
 evaluation = typer.Typer(help="What an evaluation shows.", no_args_is_help=True)
-evaluation.command("gate", help=flowing(evaluate.gate.__doc__))(evaluate.gate)
-evaluation.command("compare", help=flowing(evaluate.compare.__doc__))(evaluate.compare)
+evaluation.command("gate", help=_help("eval gate", evaluate.gate))(evaluate.gate)
+evaluation.command("compare", help=_help("eval compare", evaluate.compare))(evaluate.compare)
 app.add_typer(evaluation, name="eval", rich_help_panel=READING)
 
 approver = typer.Typer(help="Whose signed yes or no the host takes.", no_args_is_help=True)

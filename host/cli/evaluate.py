@@ -24,12 +24,6 @@ def gate(
     \b
     kessai eval gate report.json
     kessai eval gate report.json --json | jq '.conditions[] | select(.held | not)'
-
-    \b
-    Exit codes
-       0  passed
-       1  not passed, or refused: it names each reason and the ids
-       2  no report of an evaluation
     """
     from host.commands import evaluate
 
@@ -48,12 +42,6 @@ def compare(
 
     \b
     kessai eval compare before/report.json after/report.json
-
-    \b
-    Exit codes
-       0  fixed: what had failed is as expected, nothing is worse
-       1  partly fixed, no effect, or a regression: it says which
-       2  no report of an evaluation, or two that cannot be compared
     """
     from host.commands import evaluate
 

@@ -12,7 +12,7 @@ from host.commands.exits import Exit
 # what a code means whatever was typed
 KINDS: dict[Exit, str] = {
     Exit.DONE: "done, or shown",
-    Exit.FAILED: "a fault of ours or of the planner, or a question that was answered with no",
+    Exit.FAILED: "a fault of ours or of the planner, or the answer is no: not confirmed, not passed, not fixed",
     Exit.BAD_INPUT: "bad input, or an act that is not possible: it says what would be; nothing was changed",
     Exit.WAITING_APPROVAL: "the case waits for a person's yes or no",
     Exit.NEEDS_REVIEW: "a person has the case",
@@ -99,6 +99,16 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
     "ledger": _three("exported, also where there is nothing", _CASE),
     "tools": {Exit.DONE: "shown", Exit.BAD_INPUT: "no such tool, or an option"},
     "states": {Exit.DONE: "shown", Exit.BAD_INPUT: _OPTION},
+    "eval gate": {
+        Exit.DONE: "passed",
+        Exit.FAILED: "not passed, or refused: it names each reason and the ids",
+        Exit.BAD_INPUT: "no report of an evaluation",
+    },
+    "eval compare": {
+        Exit.DONE: "fixed: what had failed is as expected, nothing is worse",
+        Exit.FAILED: "partly fixed, no effect, or a regression: it says which",
+        Exit.BAD_INPUT: "no report of an evaluation, or two that cannot be compared",
+    },
     "up": _three("up", not_ready=_STACK),
     "down": _three("down", not_ready=_STACK),
     "status": _three(
