@@ -79,7 +79,7 @@ STACK: dict[StackProblem, str] = {
     StackProblem.HOME_UNFINISHED: "A restore into this home was killed: `kessai empty`, then restore again.",
     StackProblem.HOME_EMPTY: "There is no database in the home, so nothing to back up.",
     StackProblem.BACKUP_PLACE_UNUSABLE: "A backup cannot be written to the directory that was named; nothing was.",
-    StackProblem.BACKUP_UNUSABLE: "The directory is no backup, not a whole one, or one for another program; nothing was made.",
+    StackProblem.BACKUP_UNUSABLE: "The directory is no backup, not a whole one, one for another program, or one that holds more than rows.",
     StackProblem.SECRET_READABLE: "Others can read a secret. Whoever read it has it: make a new one.",
     StackProblem.SECRET_MISSING: "A secret's file is not there.",
     StackProblem.SECRET_MALFORMED: "A secret's file holds something else.",

@@ -6,7 +6,7 @@ The tool server gets no connection, key or password of the host; the worker none
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from host.stack.build import Build
@@ -138,10 +138,10 @@ def fill(parts: StackParts, side: Side, program: Path, file: Path) -> Program:
     return _command(parts, f"fill_{side}", (*command, f"--dbname={owner_dsn(parts, side)}", str(file)), {})
 
 
-def roles(parts: StackParts, side: Side) -> Program:
-    """The roles that a dump grants to."""
-    of = migrate_host(parts) if side is Side.HOST else migrate_tools(parts)
-    return replace(of, name=f"roles_{side}", arguments=(*of.arguments, "--roles-only"))
+def describe(parts: StackParts, side: Side, program: Path, file: Path) -> Program:
+    """pg_dump as the owner, of everything but rows."""
+    command = (str(program), "--schema-only", "--no-password", f"--file={file}")
+    return _command(parts, f"describe_{side}", (*command, f"--dbname={owner_dsn(parts, side)}"), {})
 
 
 def note_restored(parts: StackParts) -> Program:

@@ -35,9 +35,11 @@ from host.stack.processes import run_to_end
 from host.stack.roles import Side
 from host.stack.stack import temporary_parts
 from shared_contracts.base import dump as document
+from shared_contracts.named_file import unnameable
 
 DUMP_SECONDS_MAX = 6 * 3600.0
 FILE_MODE = 0o600
+PATH_BYTES = 128  # of what is written beside it, and of a file in it
 SERVER: LiteralString = "SELECT current_setting('server_version'), current_setting('server_version_num')::int / 10000"
 SCHEMA = "SELECT name FROM schema_version ORDER BY name"
 # Read after the dumps: no transaction that is in them has a greater number.
@@ -61,7 +63,7 @@ async def back_up(root: Path, choice: StackChoice, directory: Path) -> Backup:
 
 
 async def _write(parts: StackParts, target: Path) -> Backup:
-    beside = target.with_name(f".{target.name}.{parts.home.id[:8]}.unfinished")
+    beside = target.with_name(f".kessai-{parts.home.id}.unfinished")  # as long as any name may be
     _remove(beside)  # of a backup that was killed; the lock says that nobody writes it any more
     beside.mkdir(mode=PRIVATE)
     try:
@@ -122,16 +124,19 @@ def _filled(root: Path) -> Home:
 
 def _new_place(directory: Path, home: Home) -> Path:
     """The real path, after a look that tells most mistakes before anything is started."""
+    why = unnameable(directory, PATH_BYTES)
+    if why is not None:
+        raise place_unusable(directory, why)
     target = Path(os.path.realpath(directory))
     if target.is_relative_to(home.root):
         raise place_unusable(target, f"it lies in the home {home.root}, and would be lost with it")
-    if target.exists() and not target.is_dir():
-        raise place_unusable(target, "it is a file")
     try:
+        if target.exists() and not target.is_dir():
+            raise place_unusable(target, "it is a file")
         if target.exists() and (target.is_mount() or any(target.iterdir())):
             raise place_unusable(target, "there is something in it, or it is a disk's own directory")
-    except PermissionError as error:
-        raise place_unusable(target, "we may not look into it") from error
+    except OSError as error:
+        raise place_unusable(target, f"we cannot look into it ({error.strerror})") from error
     if not target.parent.is_dir():
         raise place_unusable(target, f"there is no directory {target.parent}")
     if not os.access(target.parent, os.W_OK | os.X_OK):

@@ -6,6 +6,7 @@ One class for all of them: the command line turns it into exit 15 and three line
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 
 
 class StackProblem(StrEnum):
@@ -43,3 +44,16 @@ class StackError(Exception):
         self.problem = problem
         self.what = what
         self.mend = mend
+
+
+class LoggedError(StackError):
+    """A program failed; what it said last is in its log, and repeated."""
+
+    def __init__(self, problem: StackProblem, what: str, log: Path, said: str) -> None:
+        super().__init__(problem, what, f"Its log is {log}; its last lines:\n{said}")
+        self.said = said
+
+    def without_log(self) -> StackError:
+        """The same where the log goes with everything else that was made: its lines have to do."""
+        said = self.said if self.said.strip() else "(it said nothing)"
+        return StackError(self.problem, self.what, f"Nothing was kept. Its last lines:\n{said}")

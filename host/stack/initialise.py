@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 from host.stack.binaries import Binaries
-from host.stack.errors import StackError, StackProblem
+from host.stack.errors import LoggedError, StackProblem
 from host.stack.files import read_secret, write_secret
 from host.stack.osuser import OsUser, give
 from host.stack.serving import ADMIN
@@ -59,8 +59,5 @@ def _initdb(binaries: Binaries, data: Path, password_file: Path, user: OsUser | 
     if done.returncode != 0:
         with log.open("a", encoding="utf-8") as file:
             file.write(done.stdout + done.stderr)
-        raise StackError(
-            StackProblem.POSTGRES_FAILED,
-            f"initdb of {data} failed with {done.returncode}: {done.stderr.strip()[-600:]}",
-            f"Mend what it says (the log is {log}), then start again; nothing was kept.",
-        )
+        what = f"initdb of {data} failed with {done.returncode}."
+        raise LoggedError(StackProblem.POSTGRES_FAILED, what, log, done.stderr.strip()[-600:])

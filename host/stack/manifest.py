@@ -6,8 +6,10 @@ it gives nobody who reads it a key or a password. What customers said and ordere
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -17,10 +19,11 @@ from pydantic import Field, ValidationError
 from host.stack.errors import StackError, StackProblem
 from host.stack.roles import Side
 from shared_contracts.base import Contract, Moment
-from shared_contracts.named_file import Unread, read_text
+from shared_contracts.named_file import Unread, open_file, read_text, unnameable
 
 NAME = "manifest.json"
 FORMAT: Final = 1
+PART_BYTES = 4 * 2**20  # copied at a time; in between it can be interrupted
 
 
 class Dump(Contract):
@@ -69,16 +72,36 @@ def dump_of(file: Path, schema_versions: tuple[str, ...]) -> Dump:
 
 
 def read_backup(directory: Path) -> Backup:
-    """Read the manifest and every byte that it speaks of; a `StackError` says what is not as it was written."""
-    if not directory.is_dir():
+    """Read the manifest and look at the dumps' lengths; a `StackError` says what is not as it was written."""
+    why = unnameable(directory)
+    if why is not None:
+        raise unusable(directory, why)
+    if not os.path.isdir(directory):  # noqa: PTH112 - where we may not look it says no, and raises nothing
         raise unusable(directory, "there is no such directory")
-    try:
-        manifest = _manifest(directory)
-        for side in Side:
-            _compare(directory, side, manifest.of(side))
-    except OSError as error:
-        raise unusable(directory, f"{error.filename}: {error.strerror}") from error
-    return Backup(directory, manifest)
+    backup = Backup(directory, _manifest(directory))
+    for side in Side:
+        os.close(_opened(backup, side))
+    return backup
+
+
+async def copy_dump(backup: Backup, side: Side, to: Path) -> None:
+    """Copy a dump and check every byte of the copy on its way: what is restored is what was checked, whoever writes to
+    the backup meanwhile. A `StackError` where it is not the one that was written, an `OSError` of the new file.
+    """
+    wanted, digest, length = backup.manifest.of(side), hashlib.sha256(), 0
+    new = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(new, "wb") as target, os.fdopen(_opened(backup, side), "rb") as source:
+
+        def copy_part() -> int:
+            part = source.read(PART_BYTES)
+            digest.update(part)
+            return target.write(part)
+
+        while length <= wanted.bytes and (copied := await asyncio.to_thread(copy_part)):
+            length += copied
+    if (length, digest.hexdigest()) != (wanted.bytes, wanted.sha256):
+        name = dump_file(backup.directory, side).name
+        raise unusable(backup.directory, f"{name} has another content than the one that was written")
 
 
 def unusable(directory: Path, why: str) -> StackError:
@@ -112,12 +135,14 @@ def _manifest(directory: Path) -> Manifest:
         raise unusable(directory, f"its {NAME} does not hold what it should: {where}: {first['msg']}") from None
 
 
-def _compare(directory: Path, side: Side, wanted: Dump) -> None:
-    file = dump_file(directory, side)
-    if not file.is_file():
-        raise unusable(directory, f"{file.name} is not there")
-    length = file.stat().st_size
-    if length != wanted.bytes:
-        raise unusable(directory, f"{file.name} has {length} bytes, and {wanted.bytes} were written")
-    if dump_of(file, wanted.schema_versions) != wanted:
-        raise unusable(directory, f"{file.name} has another content than the one that was written")
+def _opened(backup: Backup, side: Side) -> int:
+    file, wanted = dump_file(backup.directory, side), backup.manifest.of(side)
+    descriptor = open_file(file)
+    if isinstance(descriptor, Unread):
+        why = "is not there" if descriptor.missing else f"cannot be read: {descriptor.why}"
+        raise unusable(backup.directory, f"{file.name} {why}")
+    length = os.fstat(descriptor).st_size
+    if length == wanted.bytes:
+        return descriptor
+    os.close(descriptor)
+    raise unusable(backup.directory, f"{file.name} has {length} bytes, and {wanted.bytes} were written")

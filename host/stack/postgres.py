@@ -20,7 +20,7 @@ from psycopg import OperationalError
 from psycopg.conninfo import make_conninfo
 
 from host.stack.binaries import Binaries, find_binaries
-from host.stack.errors import StackError, StackProblem
+from host.stack.errors import LoggedError, StackError, StackProblem
 from host.stack.files import read_json, rotate, tail, write_json
 from host.stack.home import Home
 from host.stack.initialise import PLAIN_ENVIRONMENT, initialise, password_in
@@ -246,8 +246,5 @@ def _refuse_other_version(cluster: Cluster) -> None:
 
 
 def _failed(cluster: Cluster, why: str, since: int = 0) -> StackError:
-    return StackError(
-        StackProblem.POSTGRES_FAILED,
-        f"PostgreSQL on {cluster.data} did not get ready: {why}.",
-        f"Its log is {cluster.log}; its last lines:\n{tail(cluster.log, since=since)}",
-    )
+    what = f"PostgreSQL on {cluster.data} did not get ready: {why}."
+    return LoggedError(StackProblem.POSTGRES_FAILED, what, cluster.log, tail(cluster.log, since=since))

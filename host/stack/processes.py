@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from host.pulse import fresh
-from host.stack.errors import StackError, StackProblem
+from host.stack.errors import LoggedError, StackError, StackProblem
 from host.stack.files import read_json, rotate, tail, write_json
 from host.stack.home import Home
 from host.stack.pids import Identity, exit_code, identity_from, spawn
@@ -190,11 +190,7 @@ def failed(home: Home, running: Running, why: str) -> StackError:
 
 
 def _problem(name: str, why: str, said: str, log: Path) -> StackError:
-    return StackError(
-        StackProblem.PROGRAM_FAILED,
-        f"{name.replace('_', ' ')} {why}.",
-        f"Its log is {log}; its last lines:\n{said}",
-    )
+    return LoggedError(StackProblem.PROGRAM_FAILED, f"{name.replace('_', ' ')} {why}.", log, said)
 
 
 def _state(home: Home, name: str) -> Path:

@@ -47,6 +47,19 @@ async def provision(cluster: Cluster, server: Server) -> None:
             await admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
 
 
+async def provision_to_fill(cluster: Cluster, server: Server) -> None:
+    """Both databases anew and empty. Until `provision` is called again their owners make no role and alter none: what
+    a dump brings along runs as an owner.
+    """
+    target = server.conninfo("postgres", ADMIN, password=cluster.admin_password())
+    async with await AsyncConnection.connect(target, autocommit=True) as admin:
+        for side in Side:
+            await admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(side)))
+        await provision(cluster, server)
+        for side in Side:
+            await admin.execute(sql.SQL("ALTER ROLE {} NOCREATEROLE").format(sql.Identifier(OWNER[side])))
+
+
 async def _owner(admin: Connection, role: str, password: str) -> None:
     known = await _exists(admin, "SELECT 1 FROM pg_roles WHERE rolname = %s", role)
     verifier = admin.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()

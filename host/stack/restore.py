@@ -1,6 +1,7 @@
 """A backup becomes a home of its own, which starts stopped.
 
-    begun ──► cluster, roles, databases as in any new home ──► dumps ──► migrations ──► stop engaged ──► finished
+    begun ──► copies of the dumps, checked ──► cluster, roles, databases as in any new home ──► what they hold is noted
+          ──► databases anew, dumps, migrations ──► they hold the same ──► stop engaged ──► finished
 
 Invariant: whoever works in a restored home finds the stop engaged. The home's marker says that it is unfinished from
 the moment it is there until the stop has been committed and the database is at rest; killed in between it stays so, and
@@ -13,8 +14,10 @@ from the beginning, so it gets an epoch above that of the one that was backed up
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,16 +25,17 @@ from host.stack import assembly, postgres
 from host.stack.assembly import StackChoice, StackParts
 from host.stack.binaries import RESETWAL, find_program
 from host.stack.build import installed_build
-from host.stack.errors import StackError, StackProblem
+from host.stack.catalogue import catalogue, differences
+from host.stack.errors import LoggedError, StackError, StackProblem
 from host.stack.home import Home, begin_home, finish_home, taken
 from host.stack.initialise import PLAIN_ENVIRONMENT, initialise
 from host.stack.keys import ensure_keys
 from host.stack.locks import locked
-from host.stack.manifest import Backup, dump_file, read_backup
+from host.stack.manifest import Backup, copy_dump, dump_file, read_backup
 from host.stack.mode import Mode, stack_lock, write_mode
 from host.stack.postgres import Cluster, cluster_of
 from host.stack.processes import run_to_end
-from host.stack.provision import provision
+from host.stack.provision import provision, provision_to_fill
 from host.stack.removal import empty_home
 from host.stack.roles import Side, write_passwords
 from host.stack.signals import ended_by_signals
@@ -47,20 +51,23 @@ class _Plan:
     """What was found good before anything was made."""
 
     backup: Backup
-    program: Path
+    pg_restore: Path
+    pg_dump: Path
     choice: StackChoice
 
 
 async def restore(root: Path, choice: StackChoice, directory: Path, seal: Seal) -> Backup:
     """Make the home; a `StackError` says why there is none, and then there is nothing of it."""
     found = await asyncio.to_thread(read_backup, directory)
-    programs = [
-        find_program(name, choice.postgres.bin, found.manifest.postgresql_major) for name in ("pg_restore", RESETWAL)
-    ]
-    plan = _Plan(found, programs[0], choice)
+    pg_restore, pg_dump, _ = (
+        find_program(name, choice.postgres.bin, found.manifest.postgresql_major)
+        for name in ("pg_restore", "pg_dump", RESETWAL)
+    )
+    plan = _Plan(found, pg_restore, pg_dump, choice)
     hindered = taken(root)
     if hindered is not None:
         raise hindered
+    made_root = not os.path.lexists(root)  # noqa: ASYNC240 - one look
     with ended_by_signals() as ending:
         home = begin_home(root)
         try:
@@ -73,16 +80,22 @@ async def restore(root: Path, choice: StackChoice, directory: Path, seal: Seal) 
                     await stop_all(home)
                     write_mode(home, Mode.DOWN)
                 finish_home(home)
-        except BaseException:  # whatever it is, it goes on from here; half a system does not stay
+        except BaseException as error:  # whatever it is, it goes on from here; half a system does not stay
             if ending is not None:
                 ending.leave()
             await empty_home(root)
+            if made_root:
+                with suppress(OSError):  # somebody has put something into it
+                    home.root.rmdir()
+            if isinstance(error, LoggedError):
+                raise error.without_log() from error
             raise
     return found
 
 
 async def _fill(home: Home, plan: _Plan, seal: Seal) -> None:
     write_mode(home, Mode.TEMPORARY)
+    dumps = {side: await _copied(home, plan.backup, side) for side in Side}
     write_passwords(home)
     keys = ensure_keys(home)
     cluster = cluster_of(home, plan.choice.postgres)
@@ -91,13 +104,48 @@ async def _fill(home: Home, plan: _Plan, seal: Seal) -> None:
     server = await postgres.start(cluster)
     await provision(cluster, server)
     parts = StackParts(home, server, keys, installed_build(), plan.choice)
-    for side in Side:
-        await run_to_end(home, assembly.roles(parts, side), MIGRATION_SECONDS_MAX)
-        fill = assembly.fill(parts, side, plan.program, dump_file(plan.backup.directory.absolute(), side))
-        await run_to_end(home, fill, FILL_SECONDS_MAX)
-    for program in (assembly.migrate_host, assembly.migrate_tools, assembly.note_restored):
-        await run_to_end(home, program(parts), MIGRATION_SECONDS_MAX)
+    await _migrate(parts)
+    ours = await catalogue(parts, cluster.admin_password(), plan.pg_dump)
+    await provision_to_fill(cluster, server)
+    for side, dump in dumps.items():
+        await run_to_end(home, assembly.fill(parts, side, plan.pg_restore, dump), FILL_SECONDS_MAX)
+        dump.unlink()
+    await provision(cluster, server)
+    await _migrate(parts)
+    theirs = differences(ours, await catalogue(parts, cluster.admin_password(), plan.pg_dump))
+    if theirs:
+        raise _not_ours(plan.backup.directory, theirs)
+    await run_to_end(home, assembly.note_restored(parts), MIGRATION_SECONDS_MAX)
     await seal(assembly.host_owner_dsn(parts), plan.backup)
+
+
+async def _copied(home: Home, backup: Backup, side: Side) -> Path:
+    """In a directory that nobody else may enter; it takes room for as long as it is not restored."""
+    to = dump_file(home.run, side)
+    try:
+        await copy_dump(backup, side, to)
+    except OSError as error:
+        raise StackError(
+            StackProblem.HOME_NOT_WRITABLE,
+            f"{dump_file(backup.directory, side)} cannot be copied into the home {home.root}: {error.strerror}.",
+            "Nothing was made. Set KESSAI_HOME to a directory of your own on a disk with room.",
+        ) from error
+    return to
+
+
+def _not_ours(directory: Path, differences: tuple[str, ...]) -> StackError:
+    return StackError(
+        StackProblem.BACKUP_UNUSABLE,
+        f"{directory} cannot be restored from: beside rows it holds what this release does not make.",
+        "\n".join(differences)
+        + "\nNothing was made. Find out who changed the backup, or added to the database that it is of; then take a "
+        "backup from before, or one that was made after what was added is removed.",
+    )
+
+
+async def _migrate(parts: StackParts) -> None:
+    for program in (assembly.migrate_host, assembly.migrate_tools):
+        await run_to_end(parts.home, program(parts), MIGRATION_SECONDS_MAX)
 
 
 def _begin_above(cluster: Cluster, epoch: int) -> None:

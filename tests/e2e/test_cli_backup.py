@@ -120,6 +120,32 @@ def test_a_backup_goes_into_an_empty_directory_and_over_nothing_else(stopped: Cl
     assert stopped.status()["mode"] == "down"
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a" * 256, "longer than 255 bytes"),
+        ("あ" * 86, "longer than 255 bytes"),
+        ("a/" * 2100, "the whole path is longer"),
+    ],
+)
+def test_a_name_that_nothing_can_have_is_told_as_such(stopped: Cli, tmp_path: Path, name: str, why: str):
+    for command in ("backup", "restore"):
+        said = stopped(command, str(tmp_path / name))
+        assert (said.code, said.out) == (2, ""), command
+        assert why in said.err
+    for command in (("list",), ("status",), ("backup", str(tmp_path / "copy")), ("restore", str(tmp_path)), ("up",)):
+        said = stopped(*command, KESSAI_HOME=str(tmp_path / name))
+        assert (said.code, said.out) == (2, ""), command
+        assert "KESSAI_HOME" in said.err
+        assert why in said.err
+    assert content(tmp_path) == set()
+
+
+def test_a_backup_may_have_the_longest_name_that_there_is(stopped: Cli, tmp_path: Path):
+    assert stopped("backup", str(tmp_path / ("a" * 255))).code == 0
+    assert content(tmp_path) == {"a" * 255}
+
+
 def test_a_directory_that_nobody_may_write_to_is_refused_before_anything_starts(stopped: Cli, tmp_path: Path):
     said = stopped("backup", "/proc/copy")  # which even root may not write to
     assert (said.code, content(tmp_path)) == (2, set())
@@ -131,7 +157,7 @@ def test_a_backup_that_was_killed_leaves_nothing_that_looks_whole_and_the_next_c
     with stopped.owner("tools") as tools, tools.transaction():
         tools.execute(LOCKED)
         with stopped.start("backup", str(tmp_path / "copy")) as process:
-            until(lambda: any(tmp_path.glob(".copy.*/tools.dump")))
+            until(lambda: any(tmp_path.glob(".kessai-*/tools.dump")))
             process.send_signal(signal.SIGKILL)
             process.communicate(timeout=WAIT_SECONDS)
     assert not (tmp_path / "copy").exists()
@@ -146,7 +172,7 @@ def test_a_backup_that_is_told_to_end_leaves_nothing(stopped: Cli, tmp_path: Pat
     with stopped.owner("tools") as tools, tools.transaction():
         tools.execute(LOCKED)
         with stopped.start("backup", str(tmp_path / "copy")) as process:
-            until(lambda: any(tmp_path.glob(".copy.*/tools.dump")))
+            until(lambda: any(tmp_path.glob(".kessai-*/tools.dump")))
             process.send_signal(number)
             process.communicate(timeout=WAIT_SECONDS)
         assert process.returncode == 128 + number
@@ -158,7 +184,7 @@ def test_one_backup_of_a_home_at_a_time(stopped: Cli, tmp_path: Path):
     with stopped.owner("tools") as tools, tools.transaction():
         tools.execute(LOCKED)
         first = stopped.start("backup", str(tmp_path / "copy"))
-        until(lambda: any(tmp_path.glob(".copy.*/tools.dump")))
+        until(lambda: any(tmp_path.glob(".kessai-*/tools.dump")))
         second = stopped("backup", str(tmp_path / "other"))
         assert second.code == 15
         assert "Another backup" in second.err

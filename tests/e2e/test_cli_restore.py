@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from host.stack.roles import Side
-from tests.support.backups import told, with_parts
+from tests.support.backups import replaced, told, with_parts
 from tests.support.cli import EXAMPLES, Cli, case, written
 from tests.support.records import fits
 
@@ -94,7 +94,7 @@ def test_a_restored_home_takes_in_nothing_and_drives_nothing(shop: Cli, other: C
     assert other("run", new).code == 14
 
 
-@pytest.mark.parametrize("at", ["roles_host", "fill_host", "fill_tools", "migrate_host", "note_restored"])
+@pytest.mark.parametrize("at", ["migrate_host", "describe_host", "fill_host", "fill_tools", "note_restored"])
 def test_a_restore_that_was_killed_leaves_a_home_that_nobody_works_in(shop: Cli, other: Cli, tmp_path: Path, at: str):
     with other.start("restore", str(backup_of(shop))) as process:
         until((other.home / "logs" / f"{at}.log").exists)
@@ -125,8 +125,32 @@ def test_a_restore_that_is_told_to_end_takes_away_what_it_made(shop: Cli, other:
         process.send_signal(number)
         process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 128 + number
-    assert list(other.home.iterdir()) == []
+    assert not other.home.exists()
     assert other("restore", str(backup_of(shop))).code == 0
+
+
+def test_dumps_that_are_overwritten_while_it_restores_do_not_reach_the_home(shop: Cli, other: Cli, tmp_path: Path):
+    copy = Path(shutil.copytree(backup_of(shop), tmp_path / "copy"))
+    with other.start("restore", str(copy)) as process:
+        until((other.home / "logs" / "postgres.log").exists)  # both are copied by then, and none is restored
+        for side in Side:
+            (copy / f"{side}.dump").write_bytes(b"PGDMP and then something else")
+        assert not (other.home / "logs" / "fill_host.log").exists()
+        process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == 0
+    assert listed(other) == listed(shop)
+
+
+def test_what_a_failed_restore_said_last_is_told_and_no_log_that_has_gone(shop: Cli, other: Cli, tmp_path: Path):
+    copy = Path(shutil.copytree(backup_of(shop), tmp_path / "copy"))
+    replaced(copy, Side.TOOLS, b"PGDMP and then nothing that makes sense")
+    said = other("restore", str(copy))
+    assert said.code == 15
+    assert "fill tools ended with exit code 1" in said.err
+    assert "pg_restore: error" in said.err
+    assert "Nothing was kept" in said.err
+    assert str(other.home) not in said.err
+    assert not other.home.exists()
 
 
 def test_a_home_that_is_there_is_refused_with_what_would_help(shop: Cli):

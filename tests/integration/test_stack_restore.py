@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,8 +16,9 @@ import pytest
 from host.stack import assembly
 from host.stack.assembly import StackParts
 from host.stack.errors import StackError, StackProblem
-from host.stack.home import begin_home, existing_home, finish_home, open_home
+from host.stack.home import begin_home, finish_home, open_home
 from host.stack.initialise import password_in
+from host.stack.manifest import copy_dump, read_backup
 from host.stack.mode import Mode
 from host.stack.removal import empty_home
 from host.stack.roles import LIMITED, Side
@@ -39,6 +41,15 @@ NOTICES = """INSERT INTO notices.outbox (tenant_id, idempotency_key, customer_id
     FROM unnest(ARRAY['pending', 'sending', 'sent', 'rejected', 'unknown']) AS s"""
 COMMITTED = "SELECT pg_current_xact_id()::text::numeric / 4294967296 > 1"
 STOPS = "SELECT scope, engaged FROM stop ORDER BY scope"
+OLDER = 12  # migrations: a release from the time before approvals
+RUNS_WHEN_FILLED = """CREATE FUNCTION made(int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'mine') THEN CREATE ROLE mine LOGIN; END IF;
+    RETURN true; END $$;
+    CREATE TABLE filled (x int CHECK (public.made(x)));
+    CREATE ROLE mine; INSERT INTO filled VALUES (1)"""
+NO_STOP = """CREATE FUNCTION never_stop() RETURNS trigger LANGUAGE plpgsql
+    AS $$ BEGIN NEW.engaged := false; RETURN NEW; END $$;
+    CREATE TRIGGER never_stop BEFORE UPDATE ON stop FOR EACH ROW EXECUTE FUNCTION never_stop()"""
 ALL_STOPPED = [("new_work", True), ("parallel", True), ("reads", True), ("updates", True)]
 BROKEN = {
     "it has no manifest.json": lambda copy: (copy / "manifest.json").unlink(),
@@ -181,8 +192,60 @@ def test_a_dump_that_cannot_be_loaded_leaves_nothing(copy: Path, tmp_path: Path,
     replaced(copy, side, b"PGDMP and then nothing that makes sense")
     found = refused(tmp_path / "home", copy)
     assert f"fill {side} ended with exit code 1" in found.what
-    assert list((tmp_path / "home").iterdir()) == []
-    assert existing_home(tmp_path / "home") is None
+    assert "pg_restore: error" in found.mend  # and not where it stood: that has gone
+    assert str(tmp_path) not in found.mend
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_backup_that_brings_a_function_of_its_own_is_refused_with_its_name_and_leaves_nothing(tmp_path: Path):
+    source = tmp_path / "source"
+    try:
+        with_parts(source, lambda parts: told(parts, Side.HOST, NO_STOP))
+        backed_up(source, tmp_path / "copy")
+        found = refused(tmp_path / "home", tmp_path / "copy")
+    finally:
+        asyncio.run(empty_home(source))
+    assert found.problem is StackProblem.BACKUP_UNUSABLE
+    assert "host: FUNCTION public.never_stop() is not ours" in found.mend
+    assert "host: TRIGGER public.stop never_stop is not ours" in found.mend
+    assert not (tmp_path / "home").exists()
+
+
+def test_code_of_a_dump_that_runs_while_it_is_filled_in_makes_no_role(tmp_path: Path):
+    source = tmp_path / "source"
+    try:
+        with_parts(source, lambda parts: told(parts, Side.HOST, RUNS_WHEN_FILLED))
+        backed_up(source, tmp_path / "copy")
+        found = refused(tmp_path / "home", tmp_path / "copy")
+    finally:
+        asyncio.run(empty_home(source))
+    assert "fill host ended with exit code 1" in found.what
+    assert "permission denied to create role" in found.mend
+
+
+def test_what_is_restored_is_what_was_checked_whatever_is_written_to_the_backup_meanwhile(copy: Path, tmp_path: Path):
+    found = read_backup(copy)
+    good = (copy / "host.dump").read_bytes()
+    asyncio.run(copy_dump(found, Side.HOST, tmp_path / "host.dump"))
+    assert (tmp_path / "host.dump").read_bytes() == good
+    for number, other in enumerate((good[:-1] + b"!", good + b"!", good[:-1])):
+        (copy / "host.dump").write_bytes(other)
+        with pytest.raises(StackError) as caught:
+            asyncio.run(copy_dump(found, Side.HOST, tmp_path / f"{number}.dump"))
+        assert caught.value.problem is StackProblem.BACKUP_UNUSABLE
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "host.dump"])
+def test_a_pipe_or_a_device_in_the_place_of_a_file_of_a_backup_is_refused_at_once(
+    copy: Path, tmp_path: Path, name: str
+):
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    assert f"{name} cannot be read: it is a pipe" in refused(tmp_path / "home", copy).what
+    (copy / name).unlink()
+    (copy / name).symlink_to("/dev/zero")
+    assert f"{name} cannot be read: it is a device" in refused(tmp_path / "home", copy).what
+    assert not (tmp_path / "home").exists()
 
 
 def test_a_home_that_is_there_is_refused_and_left_as_it_is(original: Path, made: Path, tmp_path: Path):
@@ -218,7 +281,7 @@ def test_a_backup_of_an_older_schema_goes_on_to_this_one_and_of_a_newer_one_make
     versions = "SELECT name, sha256 FROM schema_version ORDER BY name"
     known = with_parts(source, lambda parts: told(parts, Side.TOOLS, versions))
     try:
-        with_parts(source, lambda parts: made_of(parts, MIGRATIONS[:-1]))
+        with_parts(source, lambda parts: made_of(parts, MIGRATIONS[:OLDER]))
         backed_up(source, tmp_path / "older")
         restored(root, tmp_path / "older")
         assert with_parts(root, lambda parts: told(parts, Side.TOOLS, versions)) == known
