@@ -15,6 +15,9 @@ from host.stack.secrets import rotate_secrets, write_secrets
 from host.stack.status import status as look
 from host.views import PartView, StackView
 from shared_contracts.base import dump
+from shared_contracts.named_file import unnameable
+
+PATH_BYTES = 64  # of a file in a directory of secrets
 
 
 async def up(settings: Settings) -> Exit:
@@ -85,6 +88,9 @@ async def status(settings: Settings, *, as_json: bool) -> Exit:
 
 def secrets(directory: Path, issuer: str | None, *, rotate: bool) -> None:
     """Make what is missing, or a new key."""
+    why = unnameable(directory, PATH_BYTES)
+    if why is not None:
+        raise CommandError(Exit.BAD_INPUT, f"{directory} cannot be made: {why}", "Nothing was made.")
     if rotate:
         say(f"new signing key {rotate_secrets(directory)}; restart the worker to sign with it")
         return

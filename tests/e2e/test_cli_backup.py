@@ -133,6 +133,10 @@ def test_a_name_that_nothing_can_have_is_told_as_such(stopped: Cli, tmp_path: Pa
         said = stopped(command, str(tmp_path / name))
         assert (said.code, said.out) == (2, ""), command
         assert why in said.err
+    for command in (("secrets",), ("secrets", "--rotate")):
+        said = stopped(*command, str(tmp_path / name))
+        assert (said.code, said.out) == (2, ""), command
+        assert why in said.err
     for command in (("list",), ("status",), ("backup", str(tmp_path / "copy")), ("restore", str(tmp_path)), ("up",)):
         said = stopped(*command, KESSAI_HOME=str(tmp_path / name))
         assert (said.code, said.out) == (2, ""), command
