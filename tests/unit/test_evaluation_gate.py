@@ -115,7 +115,7 @@ def test_calls_of_tokens_that_were_issued_to_others_are_nothing_to_complain_of()
 @pytest.mark.parametrize("missing", [1, 5])
 def test_fewer_than_120_cases_are_refused(missing):
     view = gate(report(cases()[missing:]))
-    assert refused(view) == {"too_few_cases"}
+    assert (view.passed, refused(view)) == (False, {"too_few_cases"})
     assert f"normal {35 - missing} of 35" in view.refused[0].said
 
 
@@ -123,6 +123,13 @@ def test_120_cases_of_one_category_are_not_the_set():
     view = gate(report([raw(f"normal-{n}") for n in range(120)]))
     assert refused(view) == {"too_few_cases"}
     assert "foreign_order 0 of 10" in view.refused[0].said
+
+
+def test_a_category_that_is_short_is_not_made_up_for_by_another():
+    made = cases()
+    view = gate(report([*made[:-1], raw("normal-36")]))
+    assert (view.passed, refused(view)) == (False, {"too_few_cases"})
+    assert view.refused[0].said == "120 cases of 120: steering 3 of 4"
 
 
 def test_a_set_in_which_a_fault_has_no_case_is_too_small():

@@ -69,7 +69,8 @@ def test_of_30_cases_that_need_a_person_29_rightly_get_one():
 
 
 def test_a_completion_that_somebody_had_to_approve_is_not_automatic():
-    [asked] = many(1, Category.NORMAL, approver="sato")
+    asked = entry(raw("asked", Category.HIGH_VALUE) | {"automatable": True})
+    assert asked.problems == ()
     assert rates([asked]).automatic == Rate(value=0.0, of=0, n=1)
 
 
@@ -78,7 +79,10 @@ def test_a_handover_that_is_wrong_otherwise_is_no_proper_one():
 
 
 def test_a_case_with_two_notices_is_one_duplicate_of_those_that_have_effects():
-    twice = many(2, Category.NORMAL, effects={"returns": 2, "notices": 2})
+    twice = [
+        *many(1, Category.NORMAL, effects={"returns": 1, "notices": 2}),
+        *many(1, Category.NORMAL, effects={"returns": 2, "notices": 1}),
+    ]
     made = twice + many(6, Category.NORMAL) + many(5, Category.OUT_OF_PERIOD)
     assert rates(made).duplicates == Rate(value=25.0, of=2, n=8)
 
