@@ -45,8 +45,14 @@ def test_there_are_120_cases_with_the_count_of_each_category():
     assert len(CASES) == sum(COUNTS.values()) == 120
 
 
+def test_the_page_of_the_cases_counts_each_file_as_it_is():
+    page = (CASES_OF / "README.md").read_text("utf-8")
+    told = re.findall(r"^\| `(\w+)\.toml` \| (\d+) \|", page, re.MULTILINE)
+    assert {Category(name): int(count) for name, count in told} == COUNTS
+
+
 def test_each_file_holds_the_cases_of_one_category_under_ids_that_say_so():
-    for file in CASES_OF.iterdir():
+    for file in CASES_OF.glob("*.toml"):
         rows = tomllib.loads(file.read_text("utf-8"))["case"]
         assert [row["id"] for row in rows] == [
             f"{file.stem.replace('_', '-')}-{nth:02}" for nth in range(1, len(rows) + 1)
@@ -173,6 +179,6 @@ def test_each_steering_text_stands_where_its_case_says():
 
 @pytest.mark.parametrize("kind", LOOK_ALIKES)
 def test_nothing_in_the_cases_looks_like_a_real_person(kind):
-    text = "\n".join(file.read_text("utf-8") for file in CASES_OF.iterdir())
+    text = "\n".join(file.read_text("utf-8") for file in CASES_OF.glob("*.toml"))
     assert re.findall(LOOK_ALIKES[kind], text) == []
     assert "@" not in text
