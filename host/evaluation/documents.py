@@ -12,8 +12,9 @@ from pydantic import AwareDatetime, Field
 from host.evaluation.codes import Condition
 from shared_contracts.base import Contract
 from shared_contracts.evaluation import Category, FaultKind
-from shared_contracts.evaluation_report import Component, Conditions, Count, Problem
+from shared_contracts.evaluation_report import Component, Conditions, Problem
 
+Count = Annotated[int, Field(ge=0)]  # a sum of what a report holds may be larger than each of them can be
 Percent = Annotated[float, Field(ge=0, le=100)]
 Amount = Annotated[float, Field(ge=0)]
 Ids = tuple[str, ...]

@@ -185,3 +185,7 @@ def test_whatever_goes_wrong_no_rate_leaves_0_to_100_and_the_matched_and_the_oth
     wrong = sum(bool(one.problems) for one in made)
     assert counted.rates.matched.of + wrong == counted.n == len(made)
     assert sum(one.n for one in counted.categories) == sum(row.ended for row in counted.funnel) == counted.n
+
+
+def test_a_sum_may_be_larger_than_each_of_its_parts_can_be():
+    assert measures(many(3, Category.NORMAL, calls=10**9, engine_reads=10**9)).calls == 3 * 10**9
