@@ -30,6 +30,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "tools": views.Catalogue,
     "status": views.StackView,
     "doctor": views.Checks,
+    "reconcile": documents.Reconciliation,
     "backup": views.BackupView,
     "restore": views.RestoreView,
     "eval_gate": documents.GateView,

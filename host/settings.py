@@ -96,6 +96,16 @@ class Settings(BaseSettings):
     approvers: Named | None = None
     approver_passphrase_file: Named | None = None
     tool_server_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    audit_host_dsn: SecretStr | None = Field(
+        None,
+        description="the connection of the auditor's role to the database `host`, for what compares both sides alone",
+        examples=["host=db.example dbname=host user=host_auditor passfile=secrets/host_auditor.pgpass"],
+    )
+    audit_tools_dsn: SecretStr | None = Field(
+        None,
+        description="the connection of the auditor's role to the database `tools`, for what compares both sides alone",
+        examples=["host=db.example dbname=tools user=tools_auditor passfile=secrets/tools_auditor.pgpass"],
+    )
 
 
 def load() -> Settings:
@@ -136,6 +146,12 @@ def elsewhere(settings: Settings) -> str | None:
     links = ("dsn", "server_url", "issuer", "signing_key_file")
     chosen = [f"{PREFIX}{name}".upper() for name in links if getattr(settings, name) is not None]
     return ", ".join(chosen) if chosen else None
+
+
+def of_auditors(settings: Settings) -> list[str]:
+    """Name the auditors' connections that are set. They are for what compares both sides, and for no other program."""
+    names = ("audit_host_dsn", "audit_tools_dsn")
+    return [f"{PREFIX}{name}".upper() for name in names if getattr(settings, name) is not None]
 
 
 def lacks(name: str) -> str:

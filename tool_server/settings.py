@@ -18,6 +18,7 @@ from shared_contracts.told import complaints, missing
 from tool_server.errors import SettingsError
 
 PREFIX = "KESSAI_TOOLS_"
+AUDITORS_PREFIX = "KESSAI_AUDIT_"
 S = TypeVar("S", bound=BaseSettings)
 
 _CONFIG = SettingsConfigDict(
@@ -131,8 +132,13 @@ def _variable(location: tuple[int | str, ...]) -> str:
 
 
 def load(model: type[S]) -> S:
-    """Read the settings from the environment; raises SettingsError, which names variables and never values."""
+    """Read the settings from the environment; raises SettingsError, which names variables and never values.
+
+    Who does the work has no part in auditing it: the auditors' connections, which are another program's, are refused.
+    """
     wrong = [f"{name}: no setting has this name" for name in _unknown()]
+    auditors = sorted(name for name in os.environ if name.upper().startswith(AUDITORS_PREFIX))
+    wrong += [f"{name}: an auditor's connection is for kessai reconcile alone; unset it here" for name in auditors]
     try:
         settings = model()
     except ValidationError as error:

@@ -16,9 +16,18 @@ from host.commands.exits import Exit
 from host.commands.output import console, plain, write_json
 from host.commands.stopped import WORKS_AS
 from host.database import NotReadyError, database
-from host.settings import Settings, SettingsError, home_root, libpq_variables, links, load
+from host.settings import (
+    Settings,
+    SettingsError,
+    elsewhere,
+    home_root,
+    libpq_variables,
+    links,
+    load,
+    of_auditors,
+)
 from host.stack import doctor as look
-from host.stack.assembly import TOOL_SERVER, resource_at
+from host.stack.assembly import TOOL_SERVER, WORKER, resource_at
 from host.stack.doctor import Check
 from host.stack.errors import StackError
 from host.stack.home import Home, existing_home, obstacle, unfinished
@@ -30,6 +39,7 @@ from host.views import Checks, CheckView
 from shared_contracts.base import dump
 
 PACKAGES = ("kessai", "mcp", "psycopg", "procrastinate", "pydantic")
+ALIVE = frozenset({PartState.RUNNING, PartState.NOT_READY})
 READINESS = "tool server's readiness"
 
 
@@ -69,6 +79,7 @@ async def _findings() -> AsyncIterator[Check]:
     yield Check("settings", True, f"{len(settings.model_fields_set)} set; works with {where}", "")
     for finding in look.check_environment(libpq_variables()):
         yield finding
+    yield look.check_auditors(of_auditors(settings), elsewhere(settings))
     async for finding in _own_stack(settings) if found is None else _elsewhere(settings, found):
         yield finding
 
@@ -99,6 +110,8 @@ async def _own_stack(settings: Settings) -> AsyncIterator[Check]:
     own = _links(home, seen)
     for part in seen.parts:
         yield _part(part)
+        if part.name in {TOOL_SERVER, WORKER} and part.pid is not None and part.state in ALIVE:
+            yield look.check_unaudited(f"the {part.name.replace('_', ' ')}", part.pid)
         if part.name == TOOL_SERVER and part.state is PartState.NOT_READY and part.port is not None:
             yield await _readyz(resource_at(part.port))
     if own is not None:

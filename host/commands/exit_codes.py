@@ -14,6 +14,7 @@ KINDS: dict[Exit, str] = {
     Exit.DONE: "done, or shown",
     Exit.FAILED: "a fault of ours or of the planner, or the answer is no: not confirmed, not passed, not fixed",
     Exit.BAD_INPUT: "bad input, or an act that is not possible: it says what would be; nothing was changed",
+    Exit.NOTHING_COMPARED: "there was nothing to compare, which is no agreement",
     Exit.WAITING_APPROVAL: "the case waits for a person's yes or no",
     Exit.NEEDS_REVIEW: "a person has the case",
     Exit.EXPIRED: "nobody said yes in time",
@@ -97,6 +98,15 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
     "explain": _three("explained", _CASE),
     "handover": _three("written", "nobody has to take the case over, or it is not known: it says what is possible"),
     "ledger": _three("exported, also where there is nothing", _CASE),
+    "reconcile": {
+        **_three(
+            "both sides agree: nothing untracked, missing or duplicate",
+            "bad input: an option, a setting, a report that is there already",
+            "not ready: databases, roles, settings, versions",
+        ),
+        Exit.FAILED: "they differ: what differs is printed by its id",
+        Exit.NOTHING_COMPARED: "nothing was compared: neither side has a row",
+    },
     "tools": {Exit.DONE: "shown", Exit.BAD_INPUT: "no such tool, or an option"},
     "states": {Exit.DONE: "shown", Exit.BAD_INPUT: _OPTION},
     "eval gate": {

@@ -11,6 +11,7 @@ class Exit(IntEnum):
     DONE = 0
     FAILED = 1
     BAD_INPUT = 2
+    NOTHING_COMPARED = 3
     WAITING_APPROVAL = 10
     NEEDS_REVIEW = 11
     EXPIRED = 12

@@ -14,7 +14,7 @@ from host.commands.exits import CommandError, Exit
 from host.commands.output import say, write_json
 from host.commands.workplace import choice, working
 from host.database import NO_CONNECTION_STRING
-from host.settings import Settings, SettingsError, home_root, lacks
+from host.settings import Settings, SettingsError, home_root, lacks, of_auditors
 from host.stack.stack import temporary_database
 from host.store.migrate import make_roles
 from host.store.migrate import migrate as bring_up
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 async def worker(settings: Settings) -> None:
     """Work until a signal, then drain."""
+    if (named := of_auditors(settings)) != []:
+        mend = "Give them to kessai reconcile alone: who does the work has no part in auditing it."
+        raise CommandError(Exit.BAD_INPUT, f"a worker gets no auditor's connection: {', '.join(named)}", mend)
     async with working(settings) as place:
         from host.commands.log import configure
         from host.engine.worker import work

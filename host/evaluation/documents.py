@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field
 from host.evaluation.codes import Condition
 from shared_contracts.base import Contract
 from shared_contracts.evaluation import Category, FaultKind
-from shared_contracts.evaluation_report import Component, Conditions, Problem
+from shared_contracts.evaluation_report import Compared, Component, Conditions, Problem
 
 Count = Annotated[int, Field(ge=0)]  # a sum of what a report holds may be larger than each of them can be
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -273,3 +273,24 @@ class CompareView(Contract):
     after: Side
     comparison: Comparison | None
     said: str
+
+
+class Discrepancy(Contract):
+    """One row that the other side does not bear out. `case` is a workflow's id, or an outside host's task."""
+
+    kind: Literal["untracked", "missing", "duplicate"]
+    id: str
+    tool: str
+    why: str
+    meaning: str
+    case: str | None
+    idempotency_key: str | None
+
+
+class Reconciliation(Compared):
+    """`kessai reconcile`: the comparison, each id with what is wrong with it; `under_way` is counted and not judged."""
+
+    at: AwareDatetime
+    agree: bool
+    under_way: Count
+    differences: tuple[Discrepancy, ...]

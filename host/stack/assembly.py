@@ -16,7 +16,7 @@ from host.stack.links import Links
 from host.stack.ports import LOOPBACK
 from host.stack.postgres import PostgresChoice, Server
 from host.stack.processes import Program, python_module
-from host.stack.roles import OWNER, Side, dsn
+from host.stack.roles import AUDITOR, OWNER, Side, dsn
 from shared_contracts.contract import FAMILIES
 
 HOST, TOOLS = "host.cli", "tool_server.cli"
@@ -67,6 +67,11 @@ def host_owner_dsn(parts: StackParts) -> str:
 def owner_dsn(parts: StackParts, side: Side) -> str:
     """The same of either side."""
     return dsn(parts.home, parts.server, side, OWNER[side])
+
+
+def auditor_dsn(parts: StackParts, side: Side) -> str:
+    """The connection of the role that compares; no program of the stack gets it."""
+    return dsn(parts.home, parts.server, side, AUDITOR[side])
 
 
 def links_of(parts: StackParts, port: int) -> Links:

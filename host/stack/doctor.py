@@ -19,13 +19,15 @@ from host.stack.files import read_secret, refuse_shared
 from host.stack.home import Home
 from host.stack.keys import key_files, public_part, read_signing_key
 from host.stack.ports import is_free
-from host.stack.roles import LIMITED, Side
+from host.stack.roles import AUDITOR, LIMITED, Side
 from shared_contracts.named_file import Unread, read_text
 from shared_contracts.told import unconnected
 
 MADE_ANEW = "start the stack again: it is made anew"
 CLOCK_SECONDS_MAX = 2.0  # well inside the leeway that a token's times are given
 MUST_BE_ON = ("fsync", "synchronous_commit", "full_page_writes")
+AUDITORS_PREFIX = b"KESSAI_AUDIT_"
+AUDITORS = tuple(role.encode() for role in AUDITOR.values())
 OVERRIDING = ("PGPASSWORD", "PGOPTIONS", "PGSERVICE", "PGSERVICEFILE", "PGHOSTADDR", "PGTARGETSESSIONATTRS")
 
 
@@ -65,6 +67,36 @@ def check_environment(names: Mapping[str, str]) -> list[Check]:
         Check("libpq variables", False, f"{name} is set and overrides our connection strings", f"unset {name}")
         for name in found
     ]
+
+
+def check_unaudited(name: str, pid: int) -> Check:
+    """Whether a program that works has an auditor's connection, as its own environment says; no value is repeated."""
+    check = f"auditors apart from {name}"
+    try:
+        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError as error:
+        return Check(check, True, f"not told here: {error.strerror}", "")
+    if entries == [b""]:
+        return Check(check, True, "not told here: it is only beginning, or has ended", "")
+    found = sorted(
+        variable.decode("utf-8", "replace")
+        for variable, _, value in (entry.partition(b"=") for entry in entries)
+        if variable.startswith(AUDITORS_PREFIX) or any(role in value for role in AUDITORS)
+    )
+    if not found:
+        return Check(check, True, "it has no connection of theirs", "")
+    mend = "end it, and start it without: they are for kessai reconcile alone"
+    return Check(check, False, f"process {pid} has {', '.join(found)}", mend)
+
+
+def check_auditors(set_here: list[str], working_with: str | None) -> Check:
+    """Whether the auditors' connections stand among the settings of somebody who works."""
+    if not set_here:
+        return Check("auditors' connections", True, "none here", "")
+    if working_with is None:
+        return Check("auditors' connections", True, f"{', '.join(set_here)}, for kessai reconcile", "")
+    what = f"{', '.join(set_here)} beside {working_with}"
+    return Check("auditors' connections", False, what, "set them for kessai reconcile alone")
 
 
 def check_port(name: str, port: int, *, ours: bool) -> Check:

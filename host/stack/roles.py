@@ -23,9 +23,10 @@ class Side(StrEnum):
 
 
 OWNER = {Side.HOST: "host_owner", Side.TOOLS: "tools_owner"}
+AUDITOR = {Side.HOST: "host_auditor", Side.TOOLS: "tools_auditor"}
 LIMITED = {  # made by each side's migrations
-    Side.HOST: ("host_rt", "host_auditor"),
-    Side.TOOLS: (*(f"tools_{family}" for family in FAMILIES), "tools_auditor"),
+    Side.HOST: ("host_rt", AUDITOR[Side.HOST]),
+    Side.TOOLS: (*(f"tools_{family}" for family in FAMILIES), AUDITOR[Side.TOOLS]),
 }
 
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from host.stack.doctor import Check, check_database, check_environment, check_files, check_port
+from host.stack.doctor import (
+    Check,
+    check_auditors,
+    check_database,
+    check_environment,
+    check_files,
+    check_port,
+    check_unaudited,
+)
 from host.stack.home import Home, open_home
 from host.stack.keys import ensure_keys, key_files
 from host.stack.ports import LOOPBACK, choose_port
@@ -33,6 +43,16 @@ def home(tmp_path: Path) -> Home:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Server]]:
     with embedded(tmp_path_factory.mktemp("doctor") / "home") as cluster:
         yield cluster, started(cluster)
+
+
+@contextmanager
+def running(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that has begun, and lasts as long as the block."""
+    with subprocess.Popen(["/bin/sh", "-c", "echo begun; read _"], env=environment, stdin=-1, stdout=-1) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"begun\n"
+        yield program
+        program.communicate(b"\n", timeout=10)
 
 
 def wrong(findings: list[Check]) -> dict[str, str]:
@@ -70,6 +90,38 @@ def test_a_variable_that_would_win_over_ours_is_named_without_its_value() -> Non
     findings = check_environment({"PGPASSWORD": "kx7q", "PGOPTIONS": ""})
     assert len(findings) == 2
     assert not any("kx7q" in f"{finding}" for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("KESSAI_AUDIT_TOOLS_DSN", "host=kx7q"),
+        ("KESSAI_DSN", "host=kx7q user=host_auditor"),
+        ("X", "u=tools_auditor kx7q"),
+    ],
+)
+def test_a_program_that_works_and_has_an_auditors_connection_is_named_without_its_value(
+    variable: str, value: str
+) -> None:
+    with running({variable: value}) as program:
+        finding = check_unaudited("the worker", program.pid)
+    assert (finding.well, variable in finding.detail, "kx7q" in f"{finding}") == (False, True, False)
+    assert finding.mend
+
+
+def test_a_program_without_an_auditors_connection_is_well_and_one_that_is_gone_is_not_judged() -> None:
+    with running({"KESSAI_DSN": "user=host_rt"}) as program:
+        assert check_unaudited("the worker", program.pid) == Check(
+            "auditors apart from the worker", True, "it has no connection of theirs", ""
+        )
+    assert "not told here" in check_unaudited("the worker", program.pid).detail
+
+
+def test_auditors_connections_beside_those_of_somebody_who_works_are_named() -> None:
+    assert check_auditors([], "KESSAI_DSN").well
+    assert check_auditors(["KESSAI_AUDIT_HOST_DSN"], None).well
+    found = wrong([check_auditors(["KESSAI_AUDIT_HOST_DSN"], "KESSAI_DSN, KESSAI_ISSUER")])
+    assert found == {"auditors' connections": "KESSAI_AUDIT_HOST_DSN beside KESSAI_DSN, KESSAI_ISSUER"}
 
 
 def test_a_port_that_another_holds_is_named() -> None:

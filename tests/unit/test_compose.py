@@ -12,7 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from host import settings as host_settings
-from host.stack.roles import LIMITED, OWNER, Side
+from host.stack.roles import AUDITOR, LIMITED, OWNER, Side
 from host.stack.secrets import COMPOSE_ISSUER, NAMES
 from shared_contracts.contract import FAMILIES
 from tests.support.compose import FILE, ROOT, SECRETS, SERVICES, environment, ours, secrets_of
@@ -22,6 +22,7 @@ from tool_server.edge import served_hosts
 
 HOST, TOOLS = ours("kessai"), ours("kessai-tools")
 OURS = HOST | TOOLS
+AUDIT = "reconcile"
 LASTING = {name for name, service in SERVICES.items() if service["restart"] == "unless-stopped"}
 DSNS = [(name, key) for name, service in OURS.items() for key in environment(service) if key.endswith("_DSN")]
 
@@ -42,12 +43,13 @@ def settings_of(monkeypatch: pytest.MonkeyPatch, service: dict[str, Any]) -> Any
     return tools_settings.load(tools_settings.Settings if serves else tools_settings.OwnerSettings)
 
 
-def test_it_starts_the_database_both_migrations_the_demo_both_programs_and_a_mail_sink() -> None:
+def test_it_starts_the_database_both_migrations_the_demo_both_programs_a_mail_sink_and_the_audit() -> None:
     assert set(SERVICES) == {
-        "postgres", "migrate-host", "migrate-tools", "load-demo", "tool-server", "worker", "mail",
+        "postgres", "migrate-host", "migrate-tools", "load-demo", "tool-server", "worker", "mail", "reconcile",
     }  # fmt: skip
     assert set(OURS) == set(SERVICES) - {"postgres", "mail"}
     assert SERVICES["load-demo"]["profiles"] == ["demo"]
+    assert SERVICES["reconcile"]["profiles"] == ["audit"]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -81,6 +83,8 @@ def test_every_connection_goes_to_its_own_database_as_its_own_role_without_a_pas
     known = conninfo_to_dict(environment(SERVICES[name])[key])
     side, family = (Side.HOST if name in HOST else Side.TOOLS), key.removesuffix("_DSN").split("_")[-1].lower()
     roles = {"dsn": "host_rt", "kessai": "host_rt", "migrate": OWNER[side]} | {f: f"tools_{f}" for f in FAMILIES}
+    if name == AUDIT:
+        side, roles = Side(family), {of.value: role for of, role in AUDITOR.items()}
     assert set(known) == {"host", "dbname", "user", "passfile"}
     assert (known["host"], known["dbname"], known["user"]) == ("postgres", side, roles[family])
     assert known["passfile"] == f"{SECRETS}/{known['user']}.pgpass"
@@ -109,13 +113,15 @@ def test_every_secret_is_made_by_the_command_and_each_has_its_own_file() -> None
 def test_neither_program_is_given_a_secret_of_the_other() -> None:
     host = {name for name in NAMES if name.startswith("host_")} | {"signing.jwk"}
     tools = {name for name in NAMES if name.startswith("tools_")} | {"jwks.json", "issuers.json"}
+    auditors = {f"{role}.pgpass" for role in AUDITOR.values()}
+    allowed = {"postgres": {"postgres", *OWNER.values()}, "mail": set[str](), AUDIT: auditors}
     for name, service in SERVICES.items():
-        allowed = {"postgres": {"postgres", *OWNER.values()}, "mail": set[str]()}
         assert secrets_of(service) <= allowed.get(name, host if name in HOST else tools)
     owners = {name for name in NAMES if name.split(".")[0] in OWNER.values()}
     for name in LASTING - {"postgres"}:
         assert not secrets_of(SERVICES[name]) & owners
     assert [name for name, service in SERVICES.items() if "signing.jwk" in secrets_of(service)] == ["worker"]
+    assert {name for name, service in SERVICES.items() if secrets_of(service) & auditors} == {AUDIT}
 
 
 @pytest.mark.parametrize("name", SERVICES)

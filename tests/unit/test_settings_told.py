@@ -11,7 +11,7 @@ from tests.support.compose import ROOT, SERVICES, environment
 from tool_server import settings as tools_settings
 from tool_server.errors import SettingsError
 
-LINKS = ("dsn", "migrate_dsn", "server_url", "issuer", "signing_key_file")
+LINKS = ("dsn", "migrate_dsn", "server_url", "issuer", "signing_key_file", "audit_host_dsn", "audit_tools_dsn")
 NEEDED = [
     *[("KESSAI_", host_settings.Settings, name) for name in LINKS],
     *[

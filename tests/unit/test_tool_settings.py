@@ -40,6 +40,14 @@ def test_a_misspelt_setting_is_an_error_and_the_hosts_own_are_not_ours(monkeypat
         read(monkeypatch, ALLOWED_HOST="x")
 
 
+@pytest.mark.parametrize("name", ["KESSAI_AUDIT_HOST_DSN", "KESSAI_AUDIT_TOOLS_DSN"])
+def test_an_auditors_connection_is_refused_wherever_the_tool_server_is_started(monkeypatch, name):
+    monkeypatch.setenv(name, "host=db user=auditor password=canary")
+    with pytest.raises(SettingsError, match=f"{name}: an auditor's connection") as caught:
+        read(monkeypatch)
+    assert "canary" not in str(caught.value)
+
+
 def test_lists_are_split_at_commas(monkeypatch):
     settings = read(monkeypatch, ALLOWED_HOSTS=" tools:8000 ,tools.example,", ALLOWED_ORIGINS="https://a.example")
     assert settings.allowed_hosts == ("tools:8000", "tools.example")

@@ -1,0 +1,58 @@
+"""Reads one database as an auditor does: of one instant, and with a role that can change nothing in it.
+
+Invariant: a role that could write is refused before anything is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString, TypeVar
+
+from psycopg import AsyncConnection, IsolationLevel
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import class_row
+
+from host.domain.books import Attempted, Intended, Issued, Ledger
+from host.store.queries import load_queries
+
+_SQL = load_queries(__file__)
+CONNECT_SECONDS = 10
+_SESSION = "-c statement_timeout=300000 -c lock_timeout=10000"  # a scan of all that ever happened
+T = TypeVar("T")
+
+
+class NotAnAuditorError(Exception):
+    """The connection's role may write, so that it is none of the two that may compare."""
+
+
+@asynccontextmanager
+async def snapshot(dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
+    """Connect, and see one instant in the block. Raises NotAnAuditorError, and what connecting raises."""
+    options = f"{conninfo_to_dict(dsn).get('options') or ''} {_SESSION}".strip()
+    conninfo = make_conninfo(dsn, options=options, connect_timeout=CONNECT_SECONDS)
+    async with await AsyncConnection.connect(conninfo) as connection:
+        await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+        await connection.set_read_only(True)
+        ((writes,),) = await (await connection.execute(_SQL["writes"])).fetchall()
+        if writes:
+            raise NotAnAuditorError
+        yield connection
+
+
+async def ledger(connection: AsyncConnection[Any]) -> Ledger:
+    """Read the host's side."""
+    return Ledger(
+        attempts=await rows(connection, Attempted, _SQL["attempts"]),
+        effects=await rows(connection, Intended, _SQL["effects"]),
+        issued=await rows(connection, Issued, _SQL["issued"]),
+    )
+
+
+async def rows(
+    connection: AsyncConnection[Any], kind: type[T], query: LiteralString, **parameters: list[str] | None
+) -> tuple[T, ...]:
+    """Read all rows of a statement whose columns are the fields of `kind`."""
+    cursor = connection.cursor(row_factory=class_row(kind))
+    await cursor.execute(query, parameters)
+    return tuple(await cursor.fetchall())

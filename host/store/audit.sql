@@ -1,0 +1,17 @@
+-- What the auditor compares of the ledger: by SELECT alone, and no column with a customer's own words.
+
+-- name: attempts
+SELECT jti, workflow_id::text AS workflow_id, tool, outcome FROM attempt
+
+-- name: effects
+SELECT workflow_id::text AS workflow_id, tenant_id, name, idempotency_key, outcome::text AS outcome, external_id FROM effect
+
+-- name: issued
+SELECT jti, task_id, tenant_id, tool, idempotency_key FROM external_task
+
+-- Who could write a row could mend what is compared, whatever he does with it; it is asked of either database.
+-- name: writes
+SELECT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) OR EXISTS (
+    SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind IN ('r', 'p', 'v') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+       AND (has_any_column_privilege(c.oid, 'INSERT, UPDATE') OR has_table_privilege(c.oid, 'DELETE, TRUNCATE'))) AS writes
