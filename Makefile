@@ -43,9 +43,9 @@ test: $(INSTALLED)
 	$(PYTEST) tests/unit tests/contract tests/security $(TEST_OPTIONS)
 	$(PYTEST) tests/integration tests/e2e -m "not long" $(TEST_OPTIONS)
 
-# minutes each: whole stacks that are restored, spoiled and undone
+# minutes each: whole stacks that are restored, spoiled and undone, machines that go away, the containers' commands
 test-long: $(INSTALLED)
-	$(PYTEST) tests/e2e -m long $(TEST_OPTIONS)
+	$(PYTEST) tests/integration tests/e2e -m long $(TEST_OPTIONS)
 
 static: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -32,7 +32,7 @@ AUTHORIZATION: dict[str, tuple[str, str]] = {
 
 # Reasons of a handover that are not codes of the error page.
 HANDOVER: dict[str, tuple[str, str]] = {
-    "undecidable": ("The rules conflict, do not know the category, or the dates and amounts do not add up.", "Decide by hand; then complete the rules or mend the order's data."),
+    "undecidable": ("The rules conflict, do not know what they met, or the data does not add up.", "Decide by hand; then complete the rules or mend the data."),
     "out_of_scope": ("The case asks for something else than a return.", "Answer what it asks; a plain return may be sent in as a new case."),
     "limit": AUTHORIZATION["limit"],
     "tool_not_in_state": ("The call that waited no longer fits the state.", "Read the call; decide by hand."),

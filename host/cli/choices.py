@@ -10,6 +10,13 @@ def states() -> list[str]:
     return list(state_names())
 
 
+def kinds() -> list[str]:
+    """Give the kinds of workflow."""
+    from host.workflows.catalogue import CURRENT
+
+    return list(CURRENT)
+
+
 def tools() -> list[str]:
     """Give the tools' names."""
     from shared_contracts.tools import TOOLS

@@ -13,7 +13,7 @@ Json = Annotated[bool, typer.Option("--json", help="Write JSON for programs inst
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="The id of a workflow, a step, a call, a return or a message.", show_default=False
+        metavar="ID", help="The id of a workflow, a request, a step, a call, a return or a message.", show_default=False
     ),
 ]
 Most = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]

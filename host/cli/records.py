@@ -32,6 +32,10 @@ def list_workflows(
             "--state", autocompletion=choices.states, help="Only those in this state, such as WAITING_APPROVAL."
         ),
     ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", autocompletion=choices.kinds, help="Only those of this kind, such as claims."),
+    ] = None,
     exceptions: Annotated[
         bool, typer.Option("--exceptions", help="The exception queue: what a person has, the oldest first.")
     ] = False,
@@ -48,7 +52,7 @@ def list_workflows(
     from host import settings
     from host.commands import records
 
-    launch(records.listed(settings.load(), records.Selection(state, exceptions, before, most), as_json=as_json))
+    launch(records.listed(settings.load(), records.Selection(state, kind, exceptions, before, most), as_json=as_json))
 
 
 def explain(

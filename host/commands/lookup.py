@@ -17,7 +17,7 @@ from shared_contracts.digest import NotCanonicalError, storable_text
 from shared_contracts.record import Record
 
 MATCHES_SHOWN = 20
-NAMES = "a workflow, step, call, return or message"
+NAMES = "a workflow, request, step, call, return or message"
 
 
 async def found_id(pool: Pool, name: str) -> UUID:

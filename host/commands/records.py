@@ -19,7 +19,7 @@ from host.record import handover_reason, status
 from host.settings import Settings
 from host.store import record as store
 from host.views import ClassCount, Ledger, LedgerEntry, ListedEffect, ListedWorkflow, ReasonCount, WorkflowList
-from host.workflows.catalogue import BY_RELEASE, state_names
+from host.workflows.catalogue import BY_RELEASE, CURRENT, state_names
 from shared_contracts.base import dump
 from shared_contracts.record import HandoverReason
 
@@ -29,6 +29,7 @@ class Selection:
     """Which workflows a list is to have."""
 
     state: str | None
+    kind: str | None
     exceptions: bool
     before: UUID | None
     most: int
@@ -55,7 +56,7 @@ async def listed(settings: Settings, wanted: Selection, *, as_json: bool) -> Non
             reasons = await store.exception_reasons(connection)
         else:
             before = store.LATEST if wanted.before is None else wanted.before
-            rows = await store.page(connection, wanted.state, before, wanted.most)
+            rows = await store.page(connection, wanted.state, wanted.kind, before, wanted.most)
     more = rows[-1].workflow_id if len(rows) == wanted.most and not wanted.exceptions else None
     classes = None if reasons is None else ranked(reasons)
     page = WorkflowList(classes=classes, workflows=tuple(_listed(row) for row in rows), next_before=more)
@@ -71,8 +72,11 @@ def _check(wanted: Selection) -> None:
         raise CommandError(
             Exit.BAD_INPUT, f"there is no state {wanted.state!r}", f"The states are: {', '.join(known)}."
         )
-    if wanted.exceptions and (wanted.state is not None or wanted.before is not None):
-        raise CommandError(Exit.BAD_INPUT, "--exceptions is a list of its own", "Leave --state and --before out.")
+    if wanted.kind is not None and wanted.kind not in CURRENT:
+        raise CommandError(Exit.BAD_INPUT, f"there is no kind {wanted.kind!r}", f"The kinds are: {', '.join(CURRENT)}.")
+    if wanted.exceptions and (wanted.state, wanted.kind, wanted.before) != (None, None, None):
+        mend = "Leave --state, --kind and --before out."
+        raise CommandError(Exit.BAD_INPUT, "--exceptions is a list of its own", mend)
 
 
 def _listed(row: store.Summary) -> ListedWorkflow:

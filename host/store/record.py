@@ -140,9 +140,11 @@ async def timeline(connection: AsyncConnection[Any], workflow_id: UUID, after: i
     return await cursor.fetchall()
 
 
-async def page(connection: AsyncConnection[Any], state: str | None, before: UUID, most: int) -> list[Summary]:
-    """List workflows, newest first; of one state where one is named."""
-    return await _rows(connection, _SQL["page"], {"state": state, "before": before, "most": most})
+async def page(
+    connection: AsyncConnection[Any], state: str | None, kind: str | None, before: UUID, most: int
+) -> list[Summary]:
+    """List workflows, newest first; of one state, of one kind where one is named."""
+    return await _rows(connection, _SQL["page"], {"state": state, "kind": kind, "before": before, "most": most})
 
 
 async def exceptions(connection: AsyncConnection[Any], most: int) -> list[Summary]:

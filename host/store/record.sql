@@ -1,7 +1,10 @@
 -- name: find
--- Whatever names a workflow: its own id, a step's, a call's, a token's, a return's or a message's (with or without <>).
+-- Whatever names a workflow: its own id, its request's, a step's, a call's, a token's, a return's or a message's (with or
+-- without <>).
 SELECT DISTINCT workflow_id
   FROM (SELECT workflow_id FROM workflow WHERE workflow_id = %(workflow_id)s::uuid AND %(step)s::integer IS NULL
+        UNION ALL
+        SELECT workflow_id FROM workflow WHERE request_id = %(name)s
         UNION ALL
         SELECT workflow_id FROM call WHERE workflow_id = %(workflow_id)s::uuid AND step = %(step)s::integer
         UNION ALL
@@ -86,6 +89,7 @@ SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wak
             WHEN stopped('reads') THEN 'reads' WHEN stopped('new_work') THEN 'new_work' ELSE 'parallel' END AS held_by
   FROM workflow
  WHERE workflow_id < %(before)s AND (%(state)s::text IS NULL OR state = %(state)s)
+   AND (%(kind)s::text IS NULL OR kind = %(kind)s)
  ORDER BY workflow_id DESC LIMIT %(most)s
 
 -- name: exceptions

@@ -28,8 +28,8 @@ _COMPLETE = {
     Language.EN: "All the documents that we need are here.",
 }
 _MISSING = {
-    Language.JA: "まだ届いていない書類があります。必要な書類を改めてご案内いたします。",
-    Language.EN: "Some of the documents that we need have not arrived. We will write to you which ones.",
+    Language.JA: "まだ届いていない書類があります。",
+    Language.EN: "Some of the documents that we need have not arrived.",
 }
 
 

@@ -145,12 +145,12 @@ async def _by_turns(made: Stand, quiet: Driver, crowded: Driver) -> tuple[list[f
 async def _pages(found: Driver) -> list[tuple[str, float]]:
     async with found.parts.pool.connection() as connection:
         return [
-            ("", await _timed(lambda: record.page(connection, None, record.LATEST, PAGE))),
+            ("", await _timed(lambda: record.page(connection, None, None, record.LATEST, PAGE))),
             (
                 " --state WAITING_APPROVAL",
-                await _timed(lambda: record.page(connection, "WAITING_APPROVAL", record.LATEST, PAGE)),
+                await _timed(lambda: record.page(connection, "WAITING_APPROVAL", None, record.LATEST, PAGE)),
             ),
-            (" --state EXPIRED", await _timed(lambda: record.page(connection, "EXPIRED", record.LATEST, PAGE))),
+            (" --state EXPIRED", await _timed(lambda: record.page(connection, "EXPIRED", None, record.LATEST, PAGE))),
             (" --exceptions", await _timed(lambda: record.exceptions(connection, PAGE))),
         ]
 

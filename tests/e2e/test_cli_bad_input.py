@@ -66,6 +66,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "an unknown command": (("fly",), "No such command"),
     "an unknown option": (("list", "--wings"), "No such option"),
     "an unknown state": (("list", "--state", "DONE"), "COMPLETED"),
+    "an unknown kind": (("list", "--kind", "DONE"), "claims"),
     "two lists at once": (("list", "--exceptions", "--state", "NEEDS_REVIEW"), "--exceptions"),
     "an id that is none": (("list", "--before", "x"), "--before"),
     "a limit of none": (("list", "--limit", "0"), "--limit"),

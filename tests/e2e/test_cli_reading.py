@@ -80,6 +80,9 @@ def test_the_exception_queue_names_what_a_person_has_and_why(stack: Cli, ran: di
 def test_pages_follow_one_another_without_gap_or_repeat(stack: Cli, ran: dict[str, str]):
     everything = [row["workflow_id"] for row in stack("list", "--limit", "1000", "--json").json()["workflows"]]
     assert set(ran.values()) <= set(everything)
+    of_kinds = [stack("list", "--kind", kind, "--json").json()["workflows"] for kind in ("returns", "claims")]
+    assert {row["kind"] for row in of_kinds[0]} == {"returns"}
+    assert {row["kind"] for row in of_kinds[1]} <= {"claims"}
     first = stack("list", "--limit", "1", "--json").json()
     second = stack("list", "--limit", "1", "--before", first["next_before"], "--json").json()
     assert [page["workflows"][0]["workflow_id"] for page in (first, second)] == everything[:2]

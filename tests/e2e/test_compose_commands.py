@@ -40,7 +40,7 @@ from tests.support.psql import run_script
 from tests.support.server import wait_until
 from tests.support.smtp_sink import Sink, smtp_sink
 
-pytestmark = pytest.mark.xdist_group("compose")  # one set-up serves all
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("compose")]  # one set-up serves all
 MODULES = {"kessai": "host.cli", "kessai-tools": "tool_server.cli", "python": ""}
 EXAMPLES = ROOT / "examples" / "returns"
 

@@ -26,7 +26,7 @@ from tests.crash.stage import LOOK_SECONDS, Stage
 from tests.crash.stand import kill
 
 pytest_plugins = ["tests.crash.fixtures"]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 
 DONE = ("COMPLETED", "notice_verified")
 POLL_SECONDS = 2.0  # what a worker's queue falls back to where a notification is lost

@@ -199,9 +199,12 @@ async def test_any_of_its_ids_finds_the_workflow_and_with_it_the_others():
         await drive(parts, workflow_id)
         record = await record_of(parts, workflow_id)
         jti = (await rows(parts, "SELECT jti FROM attempt WHERE workflow_id = %(id)s LIMIT 1", id=workflow_id))[0][0]
+        ((request_id,),) = await rows(
+            parts, "SELECT request_id FROM workflow WHERE workflow_id = %(id)s", id=workflow_id
+        )
         names = [
             str(workflow_id), record["calls"][2]["step_id"], record["result"]["return_id"],
-            record["result"]["message_id"], record["result"]["message_id"].strip("<>"), jti,
+            record["result"]["message_id"], record["result"]["message_id"].strip("<>"), jti, request_id,
         ]  # fmt: skip
         async with parts.pool.connection() as connection:
             found = [await store.find(connection, name, 5) for name in names]

@@ -18,7 +18,7 @@ from tests.support.stops import lift, release, stop
 
 
 async def page(parts: Parts, **wanted: Any) -> list[dict[str, Any]]:
-    asked = {"state": None, "before": store.LATEST, "most": 50} | wanted
+    asked = {"state": None, "kind": None, "before": store.LATEST, "most": 50} | wanted
     async with parts.pool.connection() as connection:
         found = await store.page(connection, **asked)
     return listed(found)

@@ -27,7 +27,7 @@ from host.stack.status import status
 from tests.support.backups import backed_up, replaced, restored, rewritten, text_of, told, with_parts
 from tool_server.store.migrate import MIGRATIONS, Migration
 
-pytestmark = pytest.mark.xdist_group("stack-restore")  # one set-up serves all
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("stack-restore")]  # one set-up serves all
 
 ROLES = """SELECT rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls,
     rolconnlimit FROM pg_roles WHERE rolname !~ '^pg_' ORDER BY 1"""

@@ -82,7 +82,7 @@ CREATE TABLE workflow (
     fence             bigint NOT NULL DEFAULT 0,
     created_at        timestamptz NOT NULL,
     updated_at        timestamptz NOT NULL,
-    UNIQUE (tenant_id, request_id),
+    UNIQUE (request_id, tenant_id),  -- in this order a request is found by its name alone
     CHECK ((lease_owner IS NULL) = (lease_until IS NULL)),
     CHECK ((wake_at IS NULL) = (wake_reason IS NULL)),
     -- what has ended is due for nothing
