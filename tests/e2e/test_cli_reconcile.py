@@ -31,6 +31,14 @@ KINDS = ("untracked", "missing", "duplicate")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     """A stack whose every call is known, before anybody plants anything."""
     cli = Cli(tmp_path_factory.mktemp("reconcile") / "home", {})
+    try:
+        _work(cli)
+        yield cli
+    finally:
+        assert cli("empty", "--yes").code == 0
+
+
+def _work(cli: Cli) -> None:
     nothing = cli("reconcile", "--json")  # also where nothing is up, or has ever been
     assert (nothing.code, nothing.json()["compared"], nothing.json()["agree"]) == (3, 0, True)
     assert cli("up").code == 0
@@ -42,8 +50,6 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     assert (agreed.code, [view[kind] for kind in KINDS], view["differences"]) == (0, [[], [], []], [])
     assert view["compared"] > 20
     assert view["external"] == 2  # the baseline's reads
-    yield cli
-    assert cli("empty", "--yes").code == 0
 
 
 @cache
