@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
-from uuid import uuid4
 
 from pydantic import ValidationError
 
@@ -26,7 +25,7 @@ from host.commands.possible import or_what_is_possible
 from host.commands.workplace import POOL_SIZE_READING, engines_dsn
 from host.database import database
 from host.domain.state import Asked, State
-from host.engine.approve import Desk, take_decision, waiting
+from host.engine.approve import Desk, decision_on, take_decision, waiting
 from host.engine.wake import queue_app, waker
 from host.rights import kinds, read_authorization
 from host.settings import Settings, approvers_directory
@@ -154,26 +153,11 @@ _KEPT = (
 
 
 def _event(wanted: Wanted, seen: ApprovalView, state: State, asked: Asked) -> ApprovalEvent:
-    """Put together what is signed; its time is the database's, by whose clock it will be judged."""
+    """Give what is signed; raises CommandError where it is not what was shown, or is no decision."""
     if (asked.version, asked.action_digest) != (seen.version, seen.action_digest):
         raise CommandError(Exit.BAD_INPUT, "something else is asked by now", "Look at the case again.")
     try:
-        return ApprovalEvent(
-            event_id=uuid4().hex,
-            workflow_id=str(state.task.workflow_id),
-            version=asked.version,
-            tenant_id=state.task.tenant_id,
-            subject=state.task.principal,
-            tool=asked.action.tool,
-            resource=asked.action.resource,
-            action_digest=asked.action_digest,
-            decision=wanted.decision,
-            reason=wanted.reason,
-            approver=wanted.approver,
-            requested_at=seen.requested_at,
-            decided_at=asked.read_at,
-            expires_at=asked.expires_at,
-        )
+        return decision_on(state, asked, wanted.approver, wanted.decision, wanted.reason)
     except ValidationError as error:
         said = "; ".join(f"{one['loc'][0]}: {one['msg']}" for one in error.errors(include_url=False))
         raise CommandError(Exit.BAD_INPUT, f"this is no decision: {said}", "Nothing was changed.") from error

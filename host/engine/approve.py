@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import UUID
+from typing import Literal
+from uuid import UUID, uuid4
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -109,6 +110,31 @@ async def take_decision(desk: Desk, text: str, looked_seconds: float) -> Approva
     except ApprovalOverError as error:
         raise ApprovalRefusedError(_VOID[Void.EXPIRED]) from error
     return event
+
+
+def decision_on(
+    state: State, asked: Asked, approver: Name, decision: Literal["approve", "deny"], reason: str
+) -> ApprovalEvent:
+    """Put together what is signed; its time is the database's, by whose clock it will be judged.
+
+    Raises pydantic.ValidationError.
+    """
+    return ApprovalEvent(
+        event_id=uuid4().hex,
+        workflow_id=str(state.task.workflow_id),
+        version=asked.version,
+        tenant_id=state.task.tenant_id,
+        subject=state.task.principal,
+        tool=asked.action.tool,
+        resource=asked.action.resource,
+        action_digest=asked.action_digest,
+        decision=decision,
+        reason=reason,
+        approver=approver,
+        requested_at=asked.expires_at - LIFETIME,
+        decided_at=asked.read_at,
+        expires_at=asked.expires_at,
+    )
 
 
 def _decided(desk: Desk, state: State, asked: Asked, event: ApprovalEvent) -> Step:
