@@ -146,7 +146,10 @@ class ToolTested(Contract):
 
 
 class EvaluationReport(Contract):
-    """`report.json`. `contract_tests` is empty where none were run beside it."""
+    """`report.json`. `contract_tests` is empty where none were run beside it.
+
+    `stops`: what stopped all work meanwhile and for which case; each was lifted, so that the other cases were run.
+    """
 
     format: Literal["kessai-evaluation/1"]
     made_at: AwareDatetime
@@ -158,3 +161,4 @@ class EvaluationReport(Contract):
     contract_tests: tuple[ToolTested, ...]
     cases: Annotated[tuple[Entry, ...], Field(max_length=10_000)]
     compared: Compared
+    stops: tuple[str, ...]

@@ -48,3 +48,12 @@ def principals() -> list[str]:
         return [one.name for one in read_authorization(settings.load().authz_file).principals]
     except (settings.SettingsError, NotReadyError):  # the command itself says what is wrong with them
         return []
+
+
+def components() -> list[str]:
+    """Give the parts of which one may have been changed between two evaluations."""
+    from typing import get_args
+
+    from shared_contracts.evaluation_report import Component
+
+    return list(get_args(Component))

@@ -1,14 +1,84 @@
-"""`kessai eval`: what an evaluation shows, and what came of a change. Both commands only read files."""
+"""`kessai eval`: run the cases in a place of the evaluation's own, decide by what was seen, compare two of them."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
+from host.cli import choices
+from host.cli.launch import launch
 from host.cli.options import Json
+
+CONCURRENCY, CONCURRENCY_MAX = 8, 64
+
+
+class RunByDefault(typer.core.TyperGroup):
+    """`kessai eval` alone, or with options alone, is `kessai eval run`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the command's name in front where none was typed and no help was asked for."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+def run(
+    cases: Annotated[
+        Path | None,
+        typer.Option("--cases", metavar="PATH", help="A file of cases, or a directory of such files; else our own."),
+    ] = None,
+    faults: Annotated[bool, typer.Option("--faults", help="Only the cases to which something is done.")] = False,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", metavar="N", min=1, max=CONCURRENCY_MAX, help="How many at a time.")
+    ] = CONCURRENCY,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="S", min=0, help="In which order they begin; else a new one.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="DIR", help="Where the report goes; else ./evaluation-<time>.")
+    ] = None,
+    changed: Annotated[
+        str | None,
+        typer.Option(
+            "--changed",
+            metavar="PART",
+            autocompletion=choices.components,
+            help="The one part that was changed since the report that this one is held against.",
+        ),
+    ] = None,
+) -> None:
+    """Run the cases of an evaluation against the real programs, and decide by what was seen whether they passed.
+
+    It has a home of its own beside yours, with databases made anew for each run, so that nothing real is touched. What
+    is done to a case on its way (no answer, a broken connection, a full mailbox, a day that passes) is done outside the
+    programs, and noted there. The report is written whether it passed or not; kessai eval drop removes the home.
+
+    \b
+    kessai eval
+    kessai eval --faults --report /tmp/faults
+    kessai eval run --cases cases.toml --concurrency 1 --seed 7
+    """
+    from host.commands import evaluate_run
+    from host.settings import load
+
+    wanted = evaluate_run.Wanted(cases, faults, concurrency, seed, report, changed)
+    sys.exit(launch(evaluate_run.run(load(), wanted)))
+
+
+def drop() -> None:
+    """Remove the evaluation's own home: its databases, keys and logs. Reports stay where they were written.
+
+    \b
+    kessai eval drop
+    """
+    from host.commands import evaluate_run
+    from host.settings import load
+
+    sys.exit(launch(evaluate_run.drop(load())))
 
 
 def gate(

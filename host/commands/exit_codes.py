@@ -109,6 +109,13 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
     },
     "tools": {Exit.DONE: "shown", Exit.BAD_INPUT: "no such tool, or an option"},
     "states": {Exit.DONE: "shown", Exit.BAD_INPUT: _OPTION},
+    "eval run": {
+        Exit.DONE: "passed: the gate says yes to the report",
+        Exit.FAILED: "not passed: it names each reason and the ids; the report is written all the same",
+        Exit.BAD_INPUT: "bad input: cases, an option, other data than the pinned, a report that is there already",
+        Exit.NOT_READY: "not ready: home, disk, PostgreSQL, a program, another evaluation that runs; no report",
+    },
+    "eval drop": _three("nothing of it is left", not_ready="an evaluation runs, or the directory cannot be emptied"),
     "eval gate": {
         Exit.DONE: "passed",
         Exit.FAILED: "not passed, or refused: it names each reason and the ids",

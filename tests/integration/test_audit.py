@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 from host.database import NotReadyError
 from host.domain.books import Logged, Made, Stands
 from host.evaluation.audit import Auditors, reconciled
-from host.store import audit, audit_tools
+from host.store import audit, audit_tools, trial_tools
 from host.store.queries import load_queries
 from tests.integration.test_store_schema import numbered
 from tests.support.cluster import database_name, drop_database, dsn_of
@@ -60,7 +60,7 @@ async def _read(dsn: str) -> tuple[tuple[Logged, ...], tuple[Made, ...]]:
         return await audit_tools.log(connection), await audit_tools.made(connection)
 
 
-@pytest.mark.parametrize("module", [audit, audit_tools])
+@pytest.mark.parametrize("module", [audit, audit_tools, trial_tools])
 def test_every_statement_is_prepared_by_the_role_that_runs_it(module: Any, ours: str) -> None:
     dsn = ours if module is audit else tool_database().dsn("tools_auditor")
     with psycopg.connect(dsn) as connection:
@@ -68,9 +68,10 @@ def test_every_statement_is_prepared_by_the_role_that_runs_it(module: Any, ours:
             connection.execute(f"PREPARE {name} AS {numbered(query)}".encode())
 
 
-def test_every_statement_on_the_tool_servers_database_is_used() -> None:
-    module = Path(audit_tools.__file__).read_text(encoding="utf-8")
-    assert all(f'_SQL["{name}"]' in module for name in load_queries(audit_tools.__file__))
+@pytest.mark.parametrize("module", [audit_tools, trial_tools])
+def test_every_statement_on_the_tool_servers_database_is_used(module: Any) -> None:
+    text = Path(module.__file__).read_text(encoding="utf-8")
+    assert all(f'_SQL["{name}"]' in text for name in load_queries(module.__file__))
 
 
 def test_what_calls_made_is_read_with_its_key_and_what_was_loaded_is_not(shop: Shop) -> None:

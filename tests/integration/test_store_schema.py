@@ -22,7 +22,8 @@ from tests.support.cluster import create_database, database_name, drop_database,
 from tests.support.engine import host_database
 
 ROOT = Path(host.__file__).parent
-THEIRS = {"audit_tools"}  # an auditor's statements on the tool server's database, which test_audit.py prepares there
+# an auditor's statements on the tool server's database, which test_audit.py prepares there
+THEIRS = {"audit_tools", "trial_tools"}
 FILES = sorted(file for file in (ROOT / "store").glob("*.sql") if file.stem not in THEIRS)
 QUERIES = [(file.stem, name) for file in FILES for name in load_queries(str(file))]
 PARAMETER = re.compile(r"%\((\w+)\)s")

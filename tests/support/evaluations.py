@@ -118,6 +118,7 @@ def document(entries: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
         "format": "kessai-evaluation/1", "made_at": "2026-08-01T09:00:00Z", "seconds": 30.0, "build": "0.1.0",
         "conditions": conditions, "rates": dict(RATES), "limits": dict(LIMITS), "contract_tests": [], "cases": entries,
         "compared": {"compared": 480, "external": 0, "untracked": [], "missing": [], "duplicate": []},
+        "stops": [],
     }  # fmt: skip
     return made | changes
 

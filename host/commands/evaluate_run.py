@@ -1,0 +1,138 @@
+"""`eval run` and `eval drop`: read the cases, run them in a place of the evaluation's own, write the report, decide.
+
+Invariant: what the command ends with is what the gate says of the report that it has just written.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from host.commands import evaluate_sheets
+from host.commands.exits import CommandError, Exit
+from host.commands.output import console, say
+from host.evaluation.gate import gate
+from host.rights import read_authorization
+from host.settings import Settings, home_root
+from host.stack.files import write_whole
+from shared_contracts.base import dump
+from shared_contracts.evaluation_cases import CaseSet, Refused, case_set, read_cases
+from shared_contracts.evaluation_report import Component
+
+REPORT = "report.json"
+REPORT_MODE = 0o644  # nothing in it is secret or a person's
+PACKAGED = Path(__file__).parents[1] / "data" / "evaluation"
+SEED_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was typed; None: nothing was."""
+
+    cases: Path | None
+    faults: bool
+    concurrency: int
+    seed: int | None
+    report: Path | None
+    changed: str | None
+
+
+async def run(settings: Settings, wanted: Wanted) -> Exit:
+    """Run an evaluation; raises CommandError, StackError, NotReadyError, SettingsError."""
+    cases, changed = _cases(wanted), _changed(wanted)
+    directory = _directory(wanted)
+    from host.commands.log import configure  # here, since the engine and the wire take a second to import
+    from host.evaluation.evaluate import evaluated
+    from host.evaluation.plan import UnfitError, plan
+
+    configure()
+    seed = secrets.randbelow(SEED_MAX) if wanted.seed is None else wanted.seed
+    authorization = read_authorization(settings.authz_file)
+    try:
+        todo = plan(settings, authorization, cases, wanted.concurrency, seed, changed)
+        with _told(len(todo.cases)) as step:
+            report = await evaluated(settings, authorization, todo, lambda _: step())
+    except UnfitError as error:
+        mend = "\n".join((*error.problems[1:], "No report was written."))
+        raise CommandError(Exit.BAD_INPUT, error.problems[0], mend) from error
+    file = directory / REPORT
+    write_whole(file, json.dumps(dump(report), ensure_ascii=False, indent=1) + "\n", REPORT_MODE)
+    view = gate(report)
+    evaluate_sheets.gate(console(), view)
+    say(f"{len(report.cases)} cases in {report.seconds:.1f} s, {wanted.concurrency} at a time, seed {seed}")
+    say(f"report  {file}")
+    return Exit.DONE if view.passed else Exit.FAILED
+
+
+async def drop(settings: Settings) -> Exit:
+    """Remove the evaluation's home; raises StackError."""
+    from host.evaluation import place
+
+    root = place.home_of(home_root(settings))
+    removed = await place.drop(root)
+    say(f"removed {root}" if removed else f"there is nothing at {root}")
+    return Exit.DONE
+
+
+def _cases(wanted: Wanted) -> CaseSet:
+    path = PACKAGED if wanted.cases is None else wanted.cases
+    read = read_cases(path)
+    if isinstance(read, Refused):
+        mend = "\n".join((*read.problems[1:], "Nothing was started."))
+        raise CommandError(Exit.BAD_INPUT, read.problems[0], mend)
+    if not wanted.faults:
+        return read
+    faulty = case_set(tuple(case for case in read.cases if case.fault is not None))
+    if not faulty.cases:
+        raise CommandError(Exit.BAD_INPUT, f"{path}: no case has a fault", "Nothing was started.")
+    return faulty
+
+
+def _changed(wanted: Wanted) -> Component | None:
+    found: Component | None = next((one for one in get_args(Component) if one == wanted.changed), None)
+    if found is None and wanted.changed is not None:
+        mend = f"The parts are: {', '.join(get_args(Component))}."
+        raise CommandError(Exit.BAD_INPUT, f"--changed {wanted.changed!r} is no part", mend)
+    return found
+
+
+def _directory(wanted: Wanted) -> Path:
+    """Make the report's directory before anything is run; a report that is there is evidence, and stays."""
+    at = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    directory = Path(f"evaluation-{at}") if wanted.report is None else wanted.report
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        there = (directory / REPORT).exists()
+    except OSError as error:
+        what = f"no report can be written to {directory}: {error.strerror}"
+        raise CommandError(Exit.BAD_INPUT, what, "Name a directory of your own with --report.") from error
+    if there:
+        what = f"{directory / REPORT} is there already"
+        raise CommandError(Exit.BAD_INPUT, what, "Nothing was run. Name another directory with --report.")
+    return directory
+
+
+class _Steps:
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress, self._task = progress, progress.add_task("cases", total=total)
+
+    def __call__(self) -> None:
+        self._progress.advance(self._task)
+
+
+@contextmanager
+def _told(total: int) -> Iterator[_Steps]:
+    """Show on a terminal how many are through; what is piped is not drawn over."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
+        yield _Steps(progress, total)

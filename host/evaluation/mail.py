@@ -1,0 +1,86 @@
+"""The evaluation's own mail server: takes what the tool server sends, delivers nothing, and refuses what it is told to.
+
+Invariant: what it says of a message it has seen itself: which were accepted, how often, and which it refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+
+from host.stack.ports import LOOPBACK
+
+BYTES_MAX = 1_000_000
+SENDER = "returns@shop.example"
+_REFUSED = b"550 5.1.1 no such mailbox here\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A message that was refused for good, after the whole of it had come."""
+
+    at: datetime
+    message_id: str
+    order_id: str
+
+
+@dataclass
+class Mail:
+    """`refused` are the orders whose notices are turned away; `accepted` counts messages by their Message-ID."""
+
+    refused: frozenset[str]
+    port: int = 0
+    accepted: Counter[str] = field(default_factory=Counter)
+    turned: list[Turned] = field(default_factory=list)
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Speak with one client; whatever it does ends this conversation alone."""
+        try:
+            writer.write(b"220 mail.example\r\n")
+            while line := await reader.readline():
+                verb = line.strip().upper()[:4]
+                if verb == b"DATA":
+                    writer.write(b"354 go on\r\n")
+                    writer.write(self._judge(await reader.readuntil(b"\r\n.\r\n")))
+                else:
+                    writer.write(b"221 bye\r\n" if verb == b"QUIT" else b"250 ok\r\n")
+                await writer.drain()
+                if verb == b"QUIT":
+                    return
+        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            return  # the client is gone, or sends what is no mail
+        finally:
+            writer.close()
+
+    def _judge(self, content: bytes) -> bytes:
+        message = message_from_bytes(content, policy=policy.default)
+        message_id, order = str(message["Message-ID"]), self._order(message)
+        if order is not None:
+            self.turned.append(Turned(datetime.now(UTC), message_id, order))
+            return _REFUSED
+        self.accepted[message_id] += 1
+        return b"250 ok\r\n"
+
+    def _order(self, message: EmailMessage) -> str | None:
+        """Find the order of the body that is to be refused; a notice names its order on a line of its own."""
+        ends = tuple(f": {order}" for order in self.refused)
+        lines = message.get_content().splitlines() if ends else ()
+        return next((line.rpartition(": ")[2] for line in map(str.rstrip, lines) if line.endswith(ends)), None)
+
+
+@asynccontextmanager
+async def mail_server(refused: frozenset[str]) -> AsyncIterator[Mail]:
+    """Listen on a free loopback port for as long as the block lasts."""
+    mail = Mail(refused)
+    server = await asyncio.start_server(mail.talk, LOOPBACK, 0, limit=BYTES_MAX)
+    mail.port = server.sockets[0].getsockname()[1]
+    try:
+        yield mail
+    finally:
+        server.close()

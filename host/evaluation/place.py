@@ -1,0 +1,114 @@
+"""The evaluation's own home beside the user's: its PostgreSQL, keys and programs, so that nothing real can be touched.
+
+    <home>              what is real; nothing here opens it
+    <home>-evaluation   host_template, tools_template: made once for this code; host, tools: anew for each run
+
+Invariant: one evaluation at a time. What a killed one left is ended by the next, what another code made is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from host.stack import assembly, postgres, processes
+from host.stack.assembly import TOOL_SERVER, WORKER, StackChoice, StackParts
+from host.stack.build import installed_build
+from host.stack.errors import StackError, StackProblem
+from host.stack.files import read_json, write_json
+from host.stack.home import existing_home
+from host.stack.locks import Hold
+from host.stack.mode import holders_lock
+from host.stack.pair import fresh_pair, keep_template
+from host.stack.ports import choose_port
+from host.stack.postgres import PostgresChoice
+from host.stack.processes import Program, Running
+from host.stack.removal import empty_home
+from host.stack.stack import READY_SECONDS_MAX, temporary_parts
+
+MADE = "evaluation.json"
+
+
+def home_of(root: Path) -> Path:
+    """Name the evaluation's home by the user's."""
+    return root.with_name(f"{root.name}-evaluation")
+
+
+async def drop(root: Path) -> bool:
+    """Remove all of it; False where there was nothing. Raises StackError while an evaluation runs."""
+    home = existing_home(root)
+    if home is not None and holders_lock(home).exists():
+        _alone(holders_lock(home), root).close()
+    return await empty_home(root)
+
+
+@asynccontextmanager
+async def databases(root: Path, choice: PostgresChoice) -> AsyncIterator[StackParts]:
+    """Give a pair of databases as the migrations and the packaged data leave it; no program works on it yet."""
+    await _without_another_codes(root)
+    own = StackChoice(choice, None, {}, {})
+    async with temporary_parts(root, own) as parts:
+        hold = _alone(parts.home.run / "evaluation.lock", root)
+        try:
+            await _stop_left_behind(parts)
+            cluster = postgres.cluster_of(parts.home, choice)
+            if read_json(parts.home.run / MADE) is None:
+                await keep_template(cluster, parts.server)
+                write_json(parts.home.run / MADE, {"code": parts.build.code})
+            await fresh_pair(cluster, parts.server)
+            yield parts
+        finally:
+            hold.close()
+
+
+async def start(
+    parts: StackParts, port: int, worker_url: str, tools: Mapping[str, str], worker: Mapping[str, str]
+) -> tuple[Running, Running]:
+    """Start tool server and worker as the stack does; the worker finds the tool server at another address."""
+    chosen = replace(parts, choice=replace(parts.choice, tool_server_settings=tools, worker_settings=worker))
+    serving = assembly.tool_server(chosen, port)
+    working = _by_way_of(assembly.worker(chosen, port), worker_url, assembly.resource_at(port))
+    started = [processes.start(parts.home, program) for program in (serving, working)]
+    for one in started:
+        await processes.wait_ready(parts.home, one, READY_SECONDS_MAX)
+    return started[0], started[1]
+
+
+def free_port(parts: StackParts) -> int:
+    """Choose the tool server's port."""
+    return choose_port(processes.remembered_port(parts.home, TOOL_SERVER))
+
+
+def _by_way_of(program: Program, url: str, audience: str) -> Program:
+    return replace(program, settings={**program.settings, "KESSAI_SERVER_URL": url, "KESSAI_AUDIENCE": audience})
+
+
+async def _without_another_codes(root: Path) -> None:
+    """A pair that another code made, or that was not made to its end, is worth nothing: begin anew."""
+    home = existing_home(root)
+    if home is None:
+        return
+    made = read_json(home.run / MADE) if home.run.is_dir() else None
+    if made is None or made.get("code") != installed_build().code:
+        await drop(root)
+
+
+async def _stop_left_behind(parts: StackParts) -> None:
+    for name in (WORKER, TOOL_SERVER):
+        running = processes.find(parts.home, name)
+        if running is not None:
+            await processes.stop(parts.home, running)
+
+
+def _alone(lock: Path, root: Path) -> Hold:
+    hold = Hold(lock)
+    if not hold.exclusive():
+        hold.close()
+        raise StackError(
+            StackProblem.HOME_BUSY,
+            f"Another evaluation runs in {root}.",
+            "Wait until it has ended, or name another home in KESSAI_HOME.",
+        )
+    return hold

@@ -1,0 +1,134 @@
+"""What is going to be run: the cases, each read as its kind has it, and the conditions that they are run under.
+
+Invariant: whatever is wrong with a case, or is not pinned as an evaluation is, is found before anything is started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from host.domain.principals import AuthorizationSet, Principal
+from host.engine.accept import CaseError, read_case
+from host.evaluation.conduct import Prepared
+from host.settings import Settings
+from host.workflows.catalogue import CURRENT
+from shared_contracts.evaluation import EvaluationCase, Fault, FaultKind
+from shared_contracts.evaluation_cases import CaseSet
+from shared_contracts.evaluation_report import Component, CostRates
+from shared_contracts.tools import TOOLS
+
+KIND = "returns"
+# The data that an evaluation is of. Under others its numbers would be of something else than those before it.
+PINNED: Mapping[str, str] = {
+    "order_snapshot": "2026-07-30T00:00:00+09:00", "policy_version": "policy-v12", "authz_version": "authz-v7",
+}  # fmt: skip
+# Ours, to be replaced by whoever knows better: an attempt's share of machines and of what its tool is billed for, and
+# a minute of a person who decides.
+RATES = CostRates(
+    currency="JPY", model_call=0.0, tool_call=0.2, retry=0.1, approver_minute=50.0, minutes_per_decision=3.0,
+    compensation_call=0.2,
+)  # fmt: skip
+
+
+class UnfitError(Exception):
+    """The evaluation cannot be begun; a line per problem."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        """Keep the lines."""
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run and how; `dataset` is the digest of the set that the cases are of."""
+
+    cases: tuple[Prepared, ...]
+    dataset: str
+    concurrency: int
+    seed: int
+    changed: Component | None
+
+    def struck(self, *, at_mail: bool) -> dict[str, Fault]:
+        """Give what is done on the wire, or at the mail server, by the order that it is done to."""
+        found = ((one.case.request["order_id"], one.case.fault) for one in self.cases)
+        return {
+            str(order): fault
+            for order, fault in found
+            if fault is not None
+            and fault.kind is not FaultKind.APPROVAL_EXPIRY
+            and (fault.kind is FaultKind.NOTICE_FAILURE) is at_mail
+        }
+
+    def approvers(self) -> frozenset[str]:
+        """Name those who decide."""
+        decisions = (one.case.decision for one in self.cases)
+        return frozenset(one.by for one in decisions if one is not None and one.by is not None)
+
+
+def plan(
+    settings: Settings, authorization: AuthorizationSet, cases: CaseSet, concurrency: int, seed: int,
+    changed: Component | None,
+) -> Plan:  # fmt: skip
+    """Read every case; raises UnfitError with everything that is wrong."""
+    problems = _unpinned(settings, authorization)
+    prepared = list[Prepared]()
+    for case in cases.cases:
+        principal = _principal(authorization, case.tenant)
+        if principal is None:
+            problems.append(f"{case.id}: nobody of {case.tenant} in the authorization set may ask for {KIND}")
+            continue
+        try:
+            _, request = read_case({**case.request, "kind": KIND, "request_id": f"evaluation-{case.id}"}, CURRENT)
+        except CaseError as error:
+            problems.append(f"{case.id}: {error}")
+            continue
+        prepared.append(Prepared(case, request, principal))
+    problems += _unknown(authorization, [one.case for one in prepared])
+    if problems:
+        raise UnfitError(tuple(problems))
+    return Plan(tuple(prepared), cases.sha256, concurrency, seed, changed)
+
+
+def _unpinned(settings: Settings, authorization: AuthorizationSet) -> list[str]:
+    held = {
+        "order_snapshot": settings.order_snapshot, "policy_version": settings.policy_version,
+        "authz_version": authorization.version,
+    }  # fmt: skip
+    return [
+        f"{name} is {held[name]}, and an evaluation is of {due}: unset what sets it"
+        for name, due in PINNED.items()
+        if held[name] != due
+    ]
+
+
+def _unknown(authorization: AuthorizationSet, cases: list[EvaluationCase]) -> list[str]:
+    """Find deciders who are no approvers, and orders at which it would be open whose fault it is."""
+    names = {approver.name for approver in authorization.approvers}
+    problems = [
+        f"{case.id}: {case.decision.by} is no approver of the authorization set"
+        for case in cases
+        if case.decision is not None and case.decision.by is not None and case.decision.by not in names
+    ]
+    faulty = {case.request["order_id"]: case.id for case in cases if case.fault is not None}
+    problems += [
+        f"{case.id}: its order is that of {faulty[case.request['order_id']]}, to which a fault is done"
+        for case in cases
+        if faulty.get(case.request["order_id"], case.id) != case.id
+    ]
+    tools = CURRENT[KIND].tools.values()
+    called = {name for names in tools for name in names} | {tool.reconcile_with for tool in TOOLS.values()}
+    return problems + [
+        f"{case.id}: no {case.fault.tool} is called in a case of {KIND}"
+        for case in cases
+        if case.fault is not None and case.fault.tool is not None and case.fault.tool not in called
+    ]
+
+
+def _principal(authorization: AuthorizationSet, tenant: str) -> Principal | None:
+    """Find who asks for a tenant: the first in the set who holds every right that a case of the kind can need."""
+    needed = {name for names in CURRENT[KIND].tools.values() for name in names}
+    scopes = {TOOLS[name].scope for name in needed}
+    fit = (one for one in authorization.principals if one.tenant_id == tenant)
+    return next((one for one in fit if needed <= one.tools and scopes <= one.scopes), None)

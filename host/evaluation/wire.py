@@ -1,0 +1,171 @@
+"""The evaluation's own wire between worker and tool server: does to single requests what networks do, and notes it.
+
+    worker ──► wire ──► tool server        rate_limited      429, and the tool server never sees it
+                │                          timeout           worked on to the end, and the answer never comes
+                └── what was done,         disconnect        worked on to the end, and the connection breaks
+                    to which token         version_conflict  worked on to the end, and the row moves before the answer
+
+Invariant: a request is known by the tool that its header names and by the order in its body, never by the host's word.
+What is noted was done here; tokens are not kept, only their ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
+
+from host.stack.ports import LOOPBACK
+from shared_contracts.evaluation import Fault, FaultKind
+
+CONNECTIONS_MAX = 256
+HELD_SECONDS_MAX = 60.0  # longer than any tool's timeout; whoever asked has hung up by then
+LOOK_SECONDS = 0.02
+RETRY_AFTER = "1"
+_HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "keep-alive"})
+# what moves the case's row while its answer waits here; gives what it saw
+Conflict = Callable[[str], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """A fault that was done to one request."""
+
+    order_id: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    tool: str
+    order_id: str
+    jti: str
+    workflow_id: str
+
+
+@dataclass
+class Wire:
+    """`faults` by order. `port` is where it listens, `upstream` where the tool server does."""
+
+    faults: Mapping[str, Fault]
+    conflict: Conflict | None = None
+    upstream: int = 0
+    port: int = 0
+    struck: list[Struck] = field(default_factory=list)
+    _seen: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def url(self) -> str:
+        """Where the worker finds the tool server."""
+        return f"http://{LOOPBACK}:{self.port}/mcp"
+
+    async def answer(self, http: ClientSession, request: web.BaseRequest) -> web.StreamResponse:
+        """Pass a request on, or do to it what is to be done."""
+        body = await request.read()
+        asked = _read(request.headers, body)
+        kind = None if asked is None else self._due(asked)
+        if asked is None or kind is None:
+            return await self._passed(http, request, body)
+        if kind is FaultKind.RATE_LIMITED:
+            self._note(asked, "answered 429; the tool server did not see it")
+            return web.Response(status=429, headers={"Retry-After": RETRY_AFTER})
+        response = await self._passed(http, request, body)
+        match kind:
+            case FaultKind.TIMEOUT:
+                left = await _until_gone(request)
+                self._note(asked, f"held the answer ({response.status}) until {left}")
+            case FaultKind.VERSION_CONFLICT if self.conflict is not None:
+                moved = await self.conflict(asked.workflow_id)
+                self._note(asked, f"held the answer ({response.status}) while {moved}")
+                return response
+            case _:
+                self._note(asked, f"broke the connection before the answer ({response.status})")
+        if request.transport is not None:
+            request.transport.abort()
+        return response  # to nobody
+
+    def _due(self, asked: _Request) -> FaultKind | None:
+        """Count a request of this tool for this order; give what is to be done to it."""
+        fault = self.faults.get(asked.order_id)
+        if fault is None or fault.tool != asked.tool:
+            return None
+        self._seen[asked.order_id, asked.tool] += 1
+        nth = self._seen[asked.order_id, asked.tool]
+        return fault.kind if fault.nth <= nth < fault.nth + fault.times else None
+
+    def _note(self, asked: _Request, what: str) -> None:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.struck.append(Struck(asked.order_id, f"{at} {asked.tool} {asked.order_id}, token {asked.jti}: {what}"))
+
+    async def _passed(self, http: ClientSession, request: web.BaseRequest, body: bytes) -> web.Response:
+        url = f"http://{LOOPBACK}:{self.upstream}{request.path_qs}"
+        kept = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
+        try:
+            async with http.request(request.method, url, data=body, headers=kept, allow_redirects=False) as got:
+                content = await got.read()
+                back = {name: value for name, value in got.headers.items() if name.lower() not in _HOP}
+                return web.Response(status=got.status, headers=back, body=content)
+        except (ClientError, OSError):
+            if request.transport is not None:
+                request.transport.abort()  # as it would look without us
+            return web.Response(status=502)
+
+
+@asynccontextmanager
+async def wire(faults: Mapping[str, Fault]) -> AsyncIterator[Wire]:
+    """Listen on a free loopback port for as long as the block lasts."""
+    made = Wire(faults)
+    connector = TCPConnector(limit=CONNECTIONS_MAX, keepalive_timeout=4.0)  # below that of the tool server
+    session = ClientSession(
+        connector=connector, cookie_jar=DummyCookieJar(), timeout=ClientTimeout(total=HELD_SECONDS_MAX),
+        trust_env=False, auto_decompress=False, skip_auto_headers=("User-Agent", "Accept-Encoding"),
+    )  # fmt: skip
+    async with session as http:
+        server = web.Server(lambda request: made.answer(http, request), access_log=None)
+        listening = await asyncio.get_running_loop().create_server(server, LOOPBACK, 0)
+        made.port = listening.sockets[0].getsockname()[1]
+        try:
+            yield made
+        finally:
+            listening.close()
+            await server.shutdown(1.0)
+
+
+async def _until_gone(request: web.BaseRequest) -> str:
+    """Wait until whoever asked has hung up."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + HELD_SECONDS_MAX
+    while request.transport is not None and not request.transport.is_closing():
+        if loop.time() > until:
+            return f"{HELD_SECONDS_MAX:g} s were over, and nobody had hung up"
+        await asyncio.sleep(LOOK_SECONDS)
+    return "whoever asked hung up"
+
+
+def _read(headers: Mapping[str, str], body: bytes) -> _Request | None:
+    """Give whose request it is; None for one that is no call about an order."""
+    tool, token = headers.get("Mcp-Name"), headers.get("Authorization", "").removeprefix("Bearer ")
+    try:
+        message, claims = json.loads(body), _claims(token)
+    except ValueError:
+        return None
+    match message:
+        case {"params": {"arguments": {"order_id": str(order_id)}}} if tool is not None:
+            return _Request(tool, order_id, str(claims.get("jti")), str(claims.get("task_id")))
+        case _:
+            return None
+
+
+def _claims(token: str) -> Mapping[str, Any]:
+    """Read a token's claims; whether they are true is the tool server's to find out."""
+    part = token.split(".")[1] if token.count(".") == 2 else "e30"
+    claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return claims if isinstance(claims, dict) else {}

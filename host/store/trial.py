@@ -1,0 +1,68 @@
+"""What an evaluation does in databases of its own: looks at its cases, moves a row under a driver, and turns the clock.
+
+Invariant: the last two need the owner's connection, which no program that works ever has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection, sql
+from psycopg.rows import class_row
+
+from host.store.queries import load_queries
+
+_SQL = load_queries(__file__)
+_VOLATILITY = {"STABLE": sql.SQL("STABLE"), "VOLATILE": sql.SQL("VOLATILE")}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a case stands: `ended`, or `waits` for a person's yes or no."""
+
+    workflow_id: UUID
+    state: str
+    ended: bool
+    waits: bool
+
+
+async def standings(connection: AsyncConnection[Any], ids: Collection[UUID]) -> list[Standing]:
+    """Tell where these cases stand."""
+    cursor = connection.cursor(row_factory=class_row(Standing))
+    await cursor.execute(_SQL["standings"], {"ids": list(ids)})
+    return await cursor.fetchall()
+
+
+async def busy(connection: AsyncConnection[Any], waiting: Collection[UUID]) -> int:
+    """Count the open cases beside these, and those of them that a driver has."""
+    cursor = await connection.execute(_SQL["busy"], {"waiting": list(waiting)})
+    return int((await cursor.fetchall())[0][0])
+
+
+async def move_row(owner: AsyncConnection[Any], workflow_id: UUID) -> int:
+    """Give a case's row a newer version than its driver holds; gives that version."""
+    cursor = await owner.execute(_SQL["move_row"], {"workflow_id": workflow_id})
+    return int((await cursor.fetchall())[0][0])
+
+
+async def now(connection: AsyncConnection[Any]) -> datetime:
+    """Read the clock that decides."""
+    cursor = await connection.execute(_SQL["now"])
+    moment: datetime = (await cursor.fetchall())[0][0]
+    return moment
+
+
+async def turn_clock(owner: AsyncConnection[Any], ahead: timedelta) -> None:
+    """Let this database's clock run ahead of the machine's; its rights and everything that calls it stay."""
+    cursor = await owner.execute(_SQL["clock"])
+    kept = str((await cursor.fetchall())[0][0])
+    body = sql.SQL("SELECT clock_timestamp() + {}").format(sql.Literal(ahead)).as_string(owner)
+    await owner.execute(
+        sql.SQL(
+            "CREATE OR REPLACE FUNCTION public.clock_now() RETURNS timestamptz LANGUAGE sql {} PARALLEL SAFE AS {}"
+        ).format(_VOLATILITY[kept], sql.Literal(body))
+    )

@@ -1,0 +1,24 @@
+-- What an evaluation asks of its own host database, and what it does there as its owner.
+
+-- name: standings
+-- A case rests where it has ended, or waits for a person.
+SELECT workflow_id, state, control_state IN ('completed', 'needs_human', 'stopped', 'failed') AS ended,
+       lease_owner IS NULL AND coalesce(wake_reason = 'approval', false) AS waits
+  FROM workflow WHERE workflow_id = ANY(%(ids)s)
+
+-- name: busy
+-- What has not ended and is not one of these, or is in a driver's hand.
+SELECT count(*) FROM workflow
+ WHERE control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')
+   AND (lease_owner IS NOT NULL OR NOT workflow_id = ANY(%(waiting)s))
+
+-- name: move_row
+-- Somebody else has moved the row: who works on it holds an older version.
+UPDATE workflow SET version = version + 1 WHERE workflow_id = %(workflow_id)s RETURNING version
+
+-- name: now
+SELECT clock_now()
+
+-- name: clock
+-- Whether its result may be kept within a statement is as it was.
+SELECT CASE provolatile WHEN 's' THEN 'STABLE' ELSE 'VOLATILE' END FROM pg_proc WHERE oid = 'public.clock_now()'::regprocedure

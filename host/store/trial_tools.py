@@ -1,0 +1,50 @@
+"""Reads calls and effects of an evaluation off the tool server's own tables, with its auditor's role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from host.store.audit import rows, snapshot
+from host.store.queries import load_queries
+
+_SQL = load_queries(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One row of the log. `purpose` None: a call that a planner proposed."""
+
+    task_id: str
+    jti: str
+    tool: str
+    purpose: str | None
+    idempotency_key: str | None
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One return or notice that stands there."""
+
+    kind: str
+    tenant_id: str
+    id: str
+    order_id: str
+    customer_id: str
+    idempotency_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Everything that the tool server knows."""
+
+    calls: tuple[Logged, ...]
+    made: tuple[Made, ...]
+
+
+async def read(dsn: str) -> Provider:
+    """Read it of one instant. Raises NotAnAuditorError, and what connecting raises."""
+    async with snapshot(dsn) as connection:
+        return Provider(
+            calls=await rows(connection, Logged, _SQL["calls"]), made=await rows(connection, Made, _SQL["made"])
+        )
