@@ -6,19 +6,18 @@ others of an evaluation are cases of their own: they show nothing if they are ne
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from host.domain.acting import By
-from host.store import stops
+from host.store import compensations, stops, trial
 from host.store.errors import NotLiftedError, StoppedError
 from host.store.pool import Pool
 
 REASON = "the other cases of the evaluation go on"
-SETTLED_SECONDS_MAX = 30.0  # for what was under way when the stop was engaged
-LOOK_SECONDS = 0.1
+BY_HAND_SECONDS = 20.0  # what nobody can find out by then, such as an unknown outcome, keeps no other case waiting
 HELD_MAX = 10_000
 AGAIN_SECONDS = 0.5
 
@@ -31,6 +30,7 @@ class Lifts:
     owner: Pool
     said: list[str] = field(default_factory=list)
     _looked: float = 0.0
+    _since: float | None = None
 
     async def look(self) -> None:
         """Lift what stands, now and then."""
@@ -39,34 +39,43 @@ class Lifts:
             return
         self._looked = now
         async with self.pool.connection() as connection:
-            engaged = [one for one in await stops.standing(connection) if one.engaged]
-        if engaged:
-            await self._lift()
-
-    async def _lift(self) -> None:
-        by = By("evaluation", str(os.getuid()), None)
-        await self._settled()
-        async with self.pool.connection() as connection, connection.transaction():
-            await stops.be_patient(connection)
-            history = await stops.stopped_since(connection, 0)
-            before = await stops.newest_act(connection)
-            counted = await stops.reconcile(connection, by, REASON, before)
+            engaged = any(one.engaged for one in await stops.standing(connection))
+            history = await stops.stopped_since(connection, 0) if engaged else []
+        if not engaged:
+            self._since = None
+            return
         self.said = [f"{one.cause}: {one.reason} (workflow {one.workflow_id})" for one in history]
+        self._since = now if self._since is None else self._since
+        await self._lift(by_hand=now - self._since > BY_HAND_SECONDS)
+
+    async def _lift(self, *, by_hand: bool) -> None:
+        """Do what an operator does; what is refused is tried again at the next look."""
+        by = By("evaluation", str(os.getuid()), None)
+        counted = await self._reconciled(by)
+        if counted is None:
+            return
         try:
             async with self.owner.connection() as owner, owner.transaction():
                 await stops.be_patient(owner)
-                if any(one.engaged for one in await stops.standing(owner) if one.scope in stops.EVERYTHING):
+                if by_hand:
+                    await trial.lift_by_hand(owner, by.name, REASON)
+                elif any(one.engaged for one in await stops.standing(owner) if one.scope in stops.EVERYTHING):
                     await stops.lift(owner, by, REASON, counted.reconciliation_id)
                 for held in await stops.held(owner):
                     await stops.release(owner, by, REASON, held.state, HELD_MAX)
-                await stops.end_one_at_a_time(owner, by, REASON)
+                if any(one.engaged for one in await stops.standing(owner)):
+                    await stops.end_one_at_a_time(owner, by, REASON)
         except (NotLiftedError, StoppedError):
-            return  # looked at again soon; a case that waits longer than it may is given up
+            return  # the next look tries again
 
-    async def _settled(self) -> None:
-        until = time.monotonic() + SETTLED_SECONDS_MAX
-        while time.monotonic() < until:
-            async with self.pool.connection() as connection:
-                if not await stops.in_doubt(connection):
-                    return
-            await asyncio.sleep(LOOK_SECONDS)
+    async def _reconciled(self, by: By) -> stops.Reconciled | None:
+        """Count everything; None where something is to be undone first, which is let through."""
+        async with self.pool.connection() as connection, connection.transaction():
+            await stops.be_patient(connection)
+            before = await stops.newest_act(connection)
+            counted = await stops.reconcile(connection, by, REASON, before)
+        for one in counted.to_undo:
+            if one["released_by"] is None:
+                async with self.pool.connection() as connection:
+                    await compensations.release(connection, UUID(one["workflow_id"]), by)
+        return None if counted.to_undo else counted

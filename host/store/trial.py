@@ -1,6 +1,6 @@
-"""What an evaluation does in databases of its own: looks at its cases, moves a row under a driver, and turns the clock.
+"""What an evaluation does in databases of its own: looks at cases, moves a row under a driver, lifts, turns the clock.
 
-Invariant: the last two need the owner's connection, which no program that works ever has.
+Invariant: all but the looking needs the owner's connection, which no program that works ever has.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ async def move_row(owner: AsyncConnection[Any], workflow_id: UUID) -> int:
     """Give a case's row a newer version than its driver holds; gives that version."""
     cursor = await owner.execute(_SQL["move_row"], {"workflow_id": workflow_id})
     return int((await cursor.fetchall())[0][0])
+
+
+async def lift_by_hand(owner: AsyncConnection[Any], actor: str, reason: str) -> None:
+    """Let work go on, whatever is still in doubt."""
+    await owner.execute(_SQL["lift_by_hand"], {"actor": actor, "reason": reason})
 
 
 async def now(connection: AsyncConnection[Any]) -> datetime:

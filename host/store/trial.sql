@@ -16,6 +16,10 @@ SELECT count(*) FROM workflow
 -- Somebody else has moved the row: who works on it holds an older version.
 UPDATE workflow SET version = version + 1 WHERE workflow_id = %(workflow_id)s RETURNING version
 
+-- name: lift_by_hand
+-- Past what lifting a stop asks for, which would keep all other cases from being run.
+UPDATE stop SET engaged = false, actor = %(actor)s, reason = %(reason)s, at = clock_now() WHERE engaged
+
 -- name: now
 SELECT clock_now()
 

@@ -63,6 +63,33 @@ def test_a_fault_at_a_request_that_never_comes_is_not_proved(cli: Cli, tmp_path:
     assert found.said.code == 1
 
 
+def test_what_was_killed_is_taken_over_by_the_next(cli: Cli, tmp_path: Path):
+    (case,) = chosen("normal-01")
+    working = home_of(cli.home) / "run" / "worker.json"
+    working.unlink(missing_ok=True)  # an earlier one's
+    with cli.start("eval", "--cases", str(written(tmp_path, [case])), "--report", str(tmp_path / "first")) as begun:
+        wait_for(working)
+        begun.kill()
+
+    assert evaluate(cli, tmp_path, [case]).problems() == {}
+    assert Cli(home_of(cli.home), {}).status()["mode"] == "down"
+
+
+def test_two_at_once_are_refused_and_the_first_goes_on(cli: Cli, tmp_path: Path):
+    (case,) = chosen("normal-01")
+    working = home_of(cli.home) / "run" / "worker.json"
+    working.unlink(missing_ok=True)  # an earlier one's
+    file = str(written(tmp_path, [case]))
+    with cli.start("eval", "--cases", file, "--report", str(tmp_path / "first")) as begun:
+        wait_for(working)
+        second, dropped = cli("eval", "--cases", file, "--report", str(tmp_path / "second")), cli("eval", "drop")
+        begun.communicate(timeout=60)
+
+    assert (second.code, dropped.code, begun.returncode) == (15, 15, 1)
+    assert "Another evaluation runs" in second.err
+    assert (tmp_path / "first" / "report.json").exists()
+
+
 def test_what_was_interrupted_leaves_no_process_and_is_taken_over(cli: Cli, tmp_path: Path):
     (case,) = chosen("normal-01")
     working = home_of(cli.home) / "run" / "worker.json"
@@ -89,6 +116,24 @@ def test_a_mail_that_leaves_twice_is_severe_though_every_table_says_once(tmp_pat
 
     assert found.problems() == {"normal-01": ["duplicate_notice"]}
     assert "duplicate_notice" in found.said.out.splitlines()[0]
+    assert found.said.code == 1
+    assert defective("eval", "drop").code == 0
+
+
+def test_a_stop_that_one_case_raises_is_told_and_the_others_are_run_all_the_same(tmp_path: Path):
+    code = copied(tmp_path / "code")
+    asked = "_ruled(number, stated, facts), permitted)"
+    wrong = '{**_ruled(number, stated, facts), **({"reason": "other"} if call.details.resource == "A-1107" else {})}'
+    planted(code, "tool_server/tools/returns.py", asked, f"{wrong}, permitted)")
+    defective = Cli(tmp_path / "home", {"PYTHONPATH": str(code), "PYTHONSAFEPATH": "1"})
+    others = ("normal-02", "normal-03", "normal-04", "normal-05", "high-value-01", "missing-order-01")
+
+    found = evaluate(defective, tmp_path, chosen("normal-01", *others), "--concurrency", "2")
+
+    assert set(found.problems()) == {"normal-01"}
+    (said,) = found.report.stops
+    stopped_by = next(case for case in found.report.cases if case.id == "normal-01")
+    assert str(stopped_by.got.workflow_ids[0]) in said
     assert found.said.code == 1
     assert defective("eval", "drop").code == 0
 
