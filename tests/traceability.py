@@ -1,0 +1,125 @@
+"""Which test shows what has to be shown: one table, printed into `docs/tests.md` by `python -m tests.traceability`.
+
+Invariant: a row names tests that are there, or says what it waits for; nothing stands for both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "tests.md"
+_HEAD = """# What is shown by which test
+
+Made by `python -m tests.traceability` from the table there; a test compares, and looks for each name. *Later* says what
+a row waits for. That a test is there and passes says nothing about a live system: `kessai eval` is what tries one.
+
+| what has to be shown | by |
+|---|---|
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`tests`: `folder/file::test`, without `tests/`, `test_` and `.py`. `later`: what is missing, where nothing is."""
+
+    what: str
+    tests: tuple[str, ...] = ()
+    later: str = ""
+
+
+TABLE: tuple[Row, ...] = (
+    Row("legal and illegal state transitions", (
+        "unit/control_machine::a_pair_is_legal_exactly_where_the_description_says_so",
+        "unit/transition_table::the_table_is_the_agreed_one_to_the_last_row")),
+    Row("argument schema and unknown fields", (
+        "security/token_one_call::undeclared_and_coerced_arguments_are_refused_whatever_the_token_says",)),
+    Row("tool allow-list, scope, case boundary", (
+        "unit/authorization::nothing_passes_without_scope_catalogue_state_tenant_resource_budget_and_a_tool_that_is_there",
+        "integration/engine_evil_planner::another_order_is_denied_before_any_request_in_every_state_with_an_alert")),
+    Row("one not-found across tenants", (
+        "security/token_one_call::what_is_another_customers_or_tenants_answers_like_what_does_not_exist",
+        "integration/claims_tools::what_is_anothers_is_told_in_the_very_words_of_what_does_not_exist")),
+    Row("a repeated action is blocked", (
+        "integration/engine_limits::an_action_that_succeeded_is_done_once_whatever_id_it_comes_under",)),
+    Row("bounded retry after a transient error", (
+        "integration/engine_retry::a_read_is_tried_twice_and_then_it_is_a_persons",
+        "integration/engine_retry::a_second_busy_answer_is_the_end_of_sending")),
+    Row("a stop by the budget of steps", (
+        "integration/engine_limits::the_sixth_call_is_made_and_a_seventh_is_not_and_stops_the_others",)),
+    Row("MCP: handshake, tool list, structured result", (
+        "contract/edge_protocol::the_official_client_lists_and_calls",
+        "contract/edge_protocol::the_old_revisions_handshake_needs_no_session")),
+    Row("401 without a bearer token", (
+        "contract/edge_metadata::the_challenge_leads_to_the_metadata_that_names_resource_and_issuers",
+        "e2e/compose_commands::who_comes_without_a_token_gets_what_the_runbook_says")),
+    Row("a token that was tampered with, a wrong audience", (
+        "security/token_claims::only_the_exact_single_audience_is_accepted",
+        "security/token_forgery::every_spelling_of_no_algorithm_is_refused_for_one_reason")),
+    Row("recovery of a read that a crash cut off", (
+        "integration/engine_crash::a_read_that_was_cut_off_is_planned_again_and_counts_neither_as_a_call_nor_as_a_repeat",
+        "e2e/cli_claims::a_run_that_is_killed_under_a_read_reads_again")),
+    Row("the same request again", (
+        "e2e/cli_run::the_same_case_again_answers_with_the_same_workflow_calls_nothing_and_says_so",)),
+    Row("a model's proposal and end, read from a vendor's turn", (
+        "unit/planner_decode::a_turn_is_one_decision_or_a_named_fault",
+        "unit/planner_decode::a_model_ends_by_a_reserved_call_with_strict_arguments")),
+    Row("migration, container, a call from end to end", (
+        "integration/tool_server_migrate::an_empty_database_gets_every_file_once_and_a_second_run_changes_nothing",
+        "e2e/compose_commands::a_case_is_completed_by_the_worker_and_its_notice_reaches_the_mail_sink")),
+    Row("six faults, seen to happen outside the host", (
+        "e2e/cli_evaluate_run::cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_to_happen",
+        "unit/evaluation_cases::all_six_faults_occur_and_strike_at_every_step")),
+    Row("no completion without a call", (
+        "integration/engine_evil_planner::saying_that_it_is_done_or_approved_does_nothing_and_moves_nothing",)),
+    Row("a denial is not told as success", (
+        "integration/engine_approval::a_denial_ends_the_case_and_nothing_is_made",)),
+    Row("a tool's error is passed on as it is", (
+        "contract/tool_client_pair::every_code_that_a_tool_answers_with_arrives_as_that_code",)),
+    Row("what is under way is shown as running", (
+        "integration/engine_verify::accepted_is_not_done_and_is_asked_about_again_within_its_bound",)),
+    Row("no second one after a lost answer", (
+        "integration/engine_unknown::a_write_that_was_done_and_whose_answer_was_lost_is_found_by_its_key_and_adopted",
+        "e2e/takeover::a_write_whose_answer_was_lost_is_found_and_not_repeated")),
+    Row("of several results, each belongs to its own request", (
+        "contract/edge_life::fifty_calls_at_once_are_answered_each_with_its_own_id",)),
+    Row("a result on a wrong target is not accepted", (
+        "integration/engine_verify::a_read_back_of_another_order_line_or_amount_has_to_be_undone_and_is_never_done",)),
+    Row("120 cases", (
+        "unit/evaluation_cases::there_are_120_cases_with_the_count_of_each_category",
+        "unit/evaluation_cases::every_row_writes_out_its_six_expectations_and_its_four_flags")),
+    Row("two workers at one case", (
+        "integration/engine_race::of_two_drivers_that_read_the_same_version_one_commits_a_hundred_times",
+        "e2e/two_workers::cases_that_are_woken_many_times_are_done_once")),
+    Row("another day, another worker", (
+        "integration/engine_approval::after_a_day_nothing_is_approved_any_more_and_nothing_ever_happens",
+        "e2e/crash_points::a_worker_that_dies_at_a_commit_is_taken_over_from")),
+    Row("six findings that stop the system", (
+        "integration/engine_findings::a_finding_stops_new_cases_and_updates_in_the_commit_that_records_it",
+        "integration/engine_findings::every_finding_but_the_calls_that_a_case_may_need_has_its_test_here")),
+    Row("five measures that stop the system by themselves", later=(
+        "only the sixth call does today; the queue, its age, the rate of failures and a day's cost come later (U-03)")),
+    Row("six contract tests of every tool that writes, as one command", later="`kessai contract-test` (P-01 to P-13)"),
+    Row("three examples of a structured judgement's intake", later="the intake itself (Y1)"),
+)  # fmt: skip
+
+
+def node(name: str) -> tuple[Path, str]:
+    """Give the file and the function that a name of the table stands for."""
+    place, test = name.split("::")
+    folder, file = place.split("/")
+    return ROOT / "tests" / folder / f"test_{file}.py", f"test_{test}"
+
+
+def page() -> str:
+    """Write the table as it stands in the documents."""
+    lines = []
+    for row in TABLE:
+        shown = [f"`{node(name)[0].relative_to(ROOT)}::{node(name)[1]}`" for name in row.tests]
+        lines.append(f"| {row.what} | {'<br>'.join(shown) or f'*later:* {row.later}'} |\n")
+    return _HEAD + "".join(lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
