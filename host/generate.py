@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from host import stop_views, views
-from host.evaluation import documents
+from host.evaluation import diagnosis, documents
 from host.workflows.catalogue import CURRENT
 from shared_contracts.base import wire_schema
 from shared_contracts.generate import FOLDER, render
@@ -31,6 +31,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "status": views.StackView,
     "doctor": views.Checks,
     "reconcile": documents.Reconciliation,
+    "diagnose": diagnosis.Diagnosis,
     "backup": views.BackupView,
     "restore": views.RestoreView,
     "eval_gate": documents.GateView,

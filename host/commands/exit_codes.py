@@ -107,6 +107,10 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         Exit.FAILED: "they differ: what differs is printed by its id",
         Exit.NOTHING_COMPARED: "nothing was compared: neither side has a row",
     },
+    "diagnose": {
+        **_three("nothing deviates", _CASE, "not ready: databases, roles, settings, versions"),
+        Exit.FAILED: "a first deviation is named",
+    },
     "tools": {Exit.DONE: "shown", Exit.BAD_INPUT: "no such tool, or an option"},
     "states": {Exit.DONE: "shown", Exit.BAD_INPUT: _OPTION},
     "eval run": {

@@ -1,4 +1,4 @@
-"""What is possible with a case where an act on it was refused: the handover sheet's own table, read at that moment."""
+"""What is possible with a case where an act was refused or somebody looks: the handover sheet's own table."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ async def or_what_is_possible(settings: Settings, pool: Pool, workflow_id: UUID)
     try:
         yield
     except (ApprovalRefusedError, NotPossibleError) as error:
-        mend = "\n".join(("Nothing was changed.", *await _ways(settings, pool, workflow_id)))
+        mend = "\n".join(("Nothing was changed.", *await ways(settings, pool, workflow_id)))
         raise CommandError(Exit.BAD_INPUT, f"not taken: {error}", mend) from error
 
 
-async def _ways(settings: Settings, pool: Pool, workflow_id: UUID) -> list[str]:
+async def ways(settings: Settings, pool: Pool, workflow_id: UUID) -> list[str]:
     """List them; none of a release that is not carried here."""
     async with pool.connection() as connection:
         found = await store.read(connection, workflow_id)

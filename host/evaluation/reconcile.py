@@ -218,7 +218,8 @@ def _standing(
 ) -> Iterator[Finding]:
     """Each row that stands there has one intention, and each intention of a case made one."""
     of_case: dict[tuple[str, str], list[Made]] = defaultdict(list)
-    things, strange = set[tuple[str, str, str]](), list[Made]()
+    things: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    strange = list[Made]()
     for row in rows:
         place = (row.tenant_id, row.idempotency_key, row.tool)
         effects = intended.get(place, [])
@@ -226,7 +227,7 @@ def _standing(
             strange.append(row)
             continue
         if row.stands is not Stands.NOTHING:
-            things.add((row.tenant_id, row.tool, row.about))
+            things[row.tenant_id, row.tool, row.about] |= {effect.workflow_id for effect in effects}
         if effects and row.stands is not Stands.NOTHING:
             of_case[effects[0].workflow_id, row.tool].append(row)
             if all(effect.outcome in _CLOSED for effect in effects):
@@ -239,10 +240,16 @@ def _standing(
         yield _unexplained(row, things, of_case)
 
 
-def _unexplained(row: Made, things: set[tuple[str, str, str]], of_case: dict[tuple[str, str], list[Made]]) -> Finding:
+def _unexplained(
+    row: Made, things: dict[tuple[str, str, str], set[str]], of_case: dict[tuple[str, str], list[Made]]
+) -> Finding:
     """A second one of the same thing, or of the case that its key names, was made twice; any other has no origin."""
     case = None if row.idempotency_key is None else row.idempotency_key.partition(":")[0]
-    if (row.tenant_id, row.tool, row.about) in things or (case is not None and (case, row.tool) in of_case):
+    owners = things.get((row.tenant_id, row.tool, row.about))
+    of_its_key = case is not None and (case, row.tool) in of_case
+    if owners is not None and not of_its_key and len(owners) == 1:
+        (case,) = owners
+    if owners is not None or of_its_key:
         return _of(row, Kind.DUPLICATE, Why.MADE_TWICE, case)
     return _of(row, Kind.UNTRACKED, Why.NO_KEY if row.idempotency_key is None else Why.NO_EFFECT, case)
 

@@ -1,0 +1,220 @@
+"""What deviated first in a case, by its label, apart from what followed; of cases that an engine really drove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from host.domain.proposals import Final, PlannerFault, PlannerView, ToolCall
+from host.engine.parts import Parts
+from tests.support.diagnoses import Spoil, diagnosis_of, lost, made_again, unspoilt
+from tests.support.engine import asynchronous, engine, owners, settle, take
+from tests.support.fake_tools import FakeTools, rejected, unknown
+from tests.support.scripted_planner import ScriptedPlanner, calling, honest, with_arguments
+
+FOREIGN = calling("get_order", {"order_id": "A-OTHER"})
+ELSEWHERE = calling("cancel_return", {"order_id": "A-1", "return_id": "R-1"})
+UNFIT = calling("get_order", {"order": 1})
+CLAIM = Final(answer={"done": True}, evidence_refs=("order://A-1@1",))
+Plant = Callable[[Parts], None]
+
+
+def untouched(_parts: Parts) -> None:
+    """Nothing is planted."""
+
+
+def unguarded(statement: str) -> Plant:
+    """Leave in the ledger what only a disaster leaves."""
+
+    def plant(parts: Parts) -> None:
+        with owners(parts) as connection, connection.transaction():
+            connection.execute("SET LOCAL session_replication_role = replica")
+            assert connection.execute(statement.encode()).rowcount == 1
+
+    return plant
+
+
+def diagnosed(
+    tools: FakeTools,
+    planner: ScriptedPlanner | None = None,
+    *,
+    plant: Plant = untouched,
+    spoil: Spoil = unspoilt,
+) -> dict[str, Any]:
+    """Run the one case to its end, and diagnose it."""
+    found: list[dict[str, Any]] = []
+
+    @asynchronous
+    async def run() -> None:
+        async with engine(tools, planner) as parts:
+            workflow_id = await take(parts)
+            await settle(parts, workflow_id)
+            plant(parts)
+            found.append(await diagnosis_of(parts, tools, workflow_id, spoil))
+
+    run()
+    return found[0]
+
+
+def failing(tool: str, code: str = "rate_limited", times: int = 40) -> FakeTools:
+    return FakeTools(script={tool: [rejected(code)] * times})
+
+
+def always(word: Any) -> ScriptedPlanner:
+    return ScriptedPlanner(always=lambda state: word(state) if callable(word) else word)
+
+
+LABELS = {
+    "decision_boundary": ("foreign_resource", lambda: diagnosed(FakeTools(), ScriptedPlanner([FOREIGN]))),
+    "candidate_generation": ("arguments_invalid", lambda: diagnosed(FakeTools(), always(UNFIT))),
+    "connection": ("rate_limited", lambda: diagnosed(failing("create_return"))),
+    "idempotency": ("made_twice", lambda: diagnosed(FakeTools(), spoil=made_again("R-2", None))),
+    "persistence": (
+        "sent_without_intent",
+        lambda: diagnosed(FakeTools(), plant=unguarded("DELETE FROM effect WHERE name = 'create_return'")),
+    ),
+    "external_notification": ("rate_limited", lambda: diagnosed(failing("send_return_notice"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_each_kind_of_fault_has_its_label(label: str):
+    code, scene = LABELS[label]
+    found = scene()
+    first = found["first_deviation"]
+    assert (first["label"], first["code"]) == (label, code)
+    assert found["said"] == f"First deviation, {label}: {first['said']}"
+    assert first["evidence"] != []
+    assert first["at"] is not None
+    assert first["checkpoint"] is not None or first["step_id"] is not None
+
+
+STALE = {
+    "the ledger says that nothing was made": (
+        "verified_without_effect",
+        "UPDATE effect SET outcome = 'absent', external_id = NULL, verified_at = NULL WHERE name = 'create_return'",
+    ),
+    "the effect was never seen to be reached": (
+        "verified_without_effect", "UPDATE effect SET verified_at = NULL WHERE name = 'create_return'",
+    ),
+    "the call is in doubt still": (
+        "effect_without_verified_call", "UPDATE call SET execution_state = 'unknown' WHERE tool = 'create_return'",
+    ),
+    "the ledger has another number": (
+        "other_number", "UPDATE effect SET external_id = 'R-9' WHERE name = 'create_return'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STALE)
+def test_one_return_and_a_record_that_is_behind_it_is_of_the_persistence(name: str):
+    code, statement = STALE[name]
+    found = diagnosed(FakeTools(), plant=unguarded(statement))
+    assert (found["first_deviation"]["code"], found["first_deviation"]["label"]) == (code, "persistence")
+    assert found["reconciliation"]["duplicate"] == []
+
+
+def test_a_case_that_ran_as_it_should_deviates_in_nothing():
+    found = diagnosed(FakeTools())
+    assert (found["first_deviation"], found["consequences"], found["mended"]) == (None, [], [])
+    assert (found["ended_well"], found["state"]) == (True, "COMPLETED")
+    both = found["reconciliation"]
+    assert both["compared"] > 0
+    assert (both["untracked"], both["missing"], both["duplicate"]) == ([], [], [])
+
+
+def test_what_the_rules_give_to_a_person_is_no_deviation():
+    found = diagnosed(FakeTools(line={"dangerous": True}))
+    assert (found["state"], found["reason"]) == ("NEEDS_REVIEW", "dangerous_goods")
+    assert (found["first_deviation"], found["ended_well"]) == (None, False)
+
+
+def test_a_case_that_waits_for_a_person_has_not_deviated_so_far():
+    found = diagnosed(FakeTools(refund=60_000))
+    assert (found["state"], found["first_deviation"], found["ended_well"]) == ("WAITING_APPROVAL", None, None)
+    assert "so far" in found["said"]
+
+
+def test_a_fault_that_the_run_went_on_from_is_told_and_is_no_first_deviation():
+    found = diagnosed(failing("get_order", times=1), ScriptedPlanner([UNFIT]))
+    assert (found["state"], found["first_deviation"]) == ("COMPLETED", None)
+    assert [(one["code"], one["label"]) for one in found["mended"]] == [
+        ("arguments_invalid", "candidate_generation"),
+        ("rate_limited", "connection"),
+    ]
+
+
+def test_of_several_failures_the_first_is_named_and_the_rest_follows_in_order():
+    tools = FakeTools(script={"create_return": [unknown()], "find_return": [rejected("unavailable")] * 9})
+    found = diagnosed(tools)
+    first, after = found["first_deviation"], found["consequences"]
+    assert (first["code"], first["label"]) == ("timeout", "connection")
+    assert {one["code"] for one in after[:-1]} == {"unavailable"}
+    assert (after[-1]["checkpoint"], after[-1]["label"]) == (_last(found), None)
+    assert "NEEDS_REVIEW" in after[-1]["said"]
+    times = [one["at"] for one in (first, *after)]
+    assert times == sorted(times)
+
+
+def _last(found: dict[str, Any]) -> int:
+    return max(one["checkpoint"] for one in found["consequences"])
+
+
+def test_a_fault_that_was_mended_does_not_hide_what_the_case_ended_by():
+    planner = ScriptedPlanner([honest, with_arguments(order_id="A-OTHER")])
+    found = diagnosed(failing("get_order", times=1), planner)
+    assert found["first_deviation"]["code"] == "foreign_resource"
+    assert [one["code"] for one in found["mended"]] == ["rate_limited"]
+    assert [one["code"] for one in found["consequences"]] == ["foreign_resource"]
+
+
+def test_a_wrong_effect_is_first_and_its_undoing_follows():
+    tools = FakeTools()
+    tools.script["get_return"] = [tools.but(order_id="A-2")]
+    found = diagnosed(tools)
+    assert (found["first_deviation"]["code"], found["first_deviation"]["label"]) == ("wrong_effect", "persistence")
+    assert "to be undone" in found["consequences"][0]["said"]
+
+
+CAUSES = {
+    "a tool of another state": (
+        "tool_not_exposed", FakeTools(), always(ELSEWHERE), unspoilt,
+    ),
+    "a tool that the server does not offer": (
+        "tool_not_exposed", FakeTools(names=frozenset({"get_order"})), None, unspoilt,
+    ),
+    "arguments that do not fit": ("vague_description", FakeTools(), always(UNFIT), unspoilt),
+    "a tool that there is not": ("vague_description", FakeTools(), always(calling("make_it_so", {})), unspoilt),
+    "a claim without a call": ("not_chosen", FakeTools(), always(CLAIM), unspoilt),
+    "words instead of a call": ("not_chosen", FakeTools(), always(PlannerFault("no_call", "x")), unspoilt),
+    "several calls in a turn": (
+        "engine_dropped_the_call", FakeTools(), always(PlannerFault("several_calls", "x")), unspoilt,
+    ),
+    "a return that was said to be made": (
+        "failure_delivered_as_success", FakeTools(), None, lost("create_return"),
+    ),
+    "a return that cannot be read back": (
+        "acceptance_read_as_completion", FakeTools(script={"get_return": [rejected("not_found")] * 9}), None, unspoilt,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_what_looks_done_and_is_not_has_its_cause(name: str):
+    cause, tools, planner, spoil = CAUSES[name]
+    assert diagnosed(tools, planner, spoil=spoil)["first_deviation"]["cause"] == cause
+
+
+def test_no_word_of_the_planner_or_of_the_customer_is_repeated():
+    told: list[PlannerView] = []
+
+    def word(state: PlannerView) -> Any:
+        told.append(state)
+        return ToolCall(f"x_{state.turn}", "get_order", {"order_id": "kx7q"})
+
+    found = diagnosed(FakeTools(), always(word))
+    assert told != []
+    assert "kx7q" not in str(found)
+    assert "kx7q" not in str(diagnosed(FakeTools(), ScriptedPlanner([with_arguments(order_id="kx7q")])))
