@@ -26,6 +26,7 @@ from host.cli import (
     review,
     run,
     stop,
+    streams,
     tables,
     tokens,
     worker,
@@ -123,8 +124,7 @@ def _token() -> None:
 
 def main() -> None:
     """Run the command line."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a narrow terminal shows what it can
+    streams.prepare()
     try:
         app(prog_name="kessai")  # also where it was started as a module
     except _expected() as error:

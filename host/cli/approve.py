@@ -62,16 +62,18 @@ def deny(
 
 
 def _decide(wanted: Wanted, *, as_json: bool) -> None:
-    """Ask between the two looks at the database, so that nothing waits for a person."""
+    """Ask between the two looks at the database, so that nothing waits for a person and Ctrl-C ends what waits."""
     from host import settings
     from host.commands import approve as deciding
+    from host.commands.asking import confirmed
 
     read = settings.load()
     seen = launch(deciding.look(read, wanted))
     deciding.show(seen, as_json=as_json)
     since = time.monotonic()
-    if deciding.may_ask(read, wanted, seen) and not typer.confirm(f"{wanted.decision.capitalize()} this?", err=True):
+    if deciding.may_ask(read, wanted, seen) and not confirmed(f"{wanted.decision.capitalize()} this?"):
         typer.echo("Nothing was decided.", err=True)
         raise typer.Exit(2)
     looked_seconds = time.monotonic() - since
-    deciding.tell(read, launch(deciding.decide(read, wanted, seen, looked_seconds)), as_json=as_json)
+    key = deciding.key_of(read, wanted.approver)
+    deciding.tell(read, launch(deciding.decide(read, wanted, seen, key, looked_seconds)), as_json=as_json)

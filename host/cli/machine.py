@@ -66,11 +66,13 @@ def empty(
     """
     from host import settings
     from host.commands import machine
+    from host.commands.asking import confirmed
 
     read = settings.load()
     machine.refuse_elsewhere(read)
-    if not yes:
-        typer.confirm(f"Remove everything in {settings.home_root(read)}?", abort=True)
+    if not yes and not confirmed(f"Remove everything in {settings.home_root(read)}?"):
+        typer.echo("Nothing was removed.", err=True)
+        raise typer.Exit(1)
     launch(machine.empty(read))
 
 

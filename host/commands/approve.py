@@ -11,8 +11,9 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
 from host.commands import passphrase, sheets
@@ -34,6 +35,8 @@ from host.workflows.catalogue import BY_RELEASE
 from shared_contracts.approval import LIFETIME, ApprovalEvent, sign
 from shared_contracts.base import dump
 from shared_contracts.tools import TOOLS
+
+Key: TypeAlias = tuple[Ed25519PrivateKey, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +134,19 @@ def may_ask(settings: Settings, wanted: Wanted, seen: ApprovalView) -> bool:
     return not wanted.yes
 
 
-async def decide(settings: Settings, wanted: Wanted, seen: ApprovalView, looked_seconds: float) -> DecisionTaken:
+def key_of(settings: Settings, name: str) -> Key:
+    """Open the person's key, asking for its passphrase where it has one; raises CommandError."""
+    files = files_of(approvers_directory(settings), name)
+    return opened(files, passphrase.known(settings, name) if is_locked(files) else None)
+
+
+async def decide(
+    settings: Settings, wanted: Wanted, seen: ApprovalView, key: Key, looked_seconds: float
+) -> DecisionTaken:
     """Sign what was shown, hand it in, and wake the case; raises CommandError and ApprovalRefusedError."""
-    files = files_of(approvers_directory(settings), wanted.approver)
-    locked = is_locked(files)
-    key, kid = opened(files, passphrase.known(settings, wanted.approver) if locked else None)
     async with desk_of(settings) as desk, or_what_is_possible(settings, desk.pool, seen.workflow_id):
         event = _event(wanted, seen, *await waiting(desk, seen.workflow_id))
-        await take_decision(desk, sign(event, key, kid), looked_seconds)
+        await take_decision(desk, sign(event, *key), looked_seconds)
     return DecisionTaken(
         workflow_id=seen.workflow_id,
         **{name: getattr(event, name) for name in _KEPT},

@@ -10,6 +10,7 @@ from host.settings import Settings
 from host.stack.files import read_secret
 
 CHARACTERS_MIN = 8
+_NOTHING = "Nothing was changed."
 
 
 def chosen(settings: Settings) -> str:
@@ -38,4 +39,11 @@ def _asked(prompt: str) -> str:
     if not sys.stdin.isatty():
         mend = "Run it on a terminal, or name a file of mode 0600 in KESSAI_APPROVER_PASSPHRASE_FILE."
         raise CommandError(Exit.BAD_INPUT, "a passphrase is needed, and there is no terminal to ask on", mend)
-    return getpass.getpass(prompt)
+    try:
+        typed = getpass.getpass(prompt)
+        typed.encode()
+    except EOFError as error:
+        raise CommandError(Exit.BAD_INPUT, "no passphrase was given", _NOTHING) from error
+    except UnicodeError as error:
+        raise CommandError(Exit.BAD_INPUT, "this is no passphrase: it holds what is no letter", _NOTHING) from error
+    return typed

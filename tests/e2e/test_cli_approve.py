@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import stat
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +12,16 @@ from typing import Any
 import pytest
 
 from tests.support.cli import Cli
-from tests.support.deciding import SECRET, approvers, authorization_with, digest_of, high_value, made, typed
+from tests.support.deciding import (
+    END_OF_INPUT,
+    SECRET,
+    approvers,
+    authorization_with,
+    digest_of,
+    high_value,
+    made,
+    typed,
+)
 from tests.support.records import fits
 
 pytestmark = pytest.mark.xdist_group("cli")
@@ -187,6 +197,28 @@ def test_a_wrong_passphrase_changes_nothing(desk: Cli, waiting: dict[str, Any], 
     other = desk.with_settings(KESSAI_APPROVER_PASSPHRASE_FILE=str(file))
     said = refused(other, waiting, "approve", "ID", "--as", "tanaka", "--yes", "--digest", "DIGEST")
     assert "the passphrase is wrong" in said
+
+
+UNDECIDED: dict[str, tuple[list[tuple[str, str | signal.Signals]], int, str]] = {
+    "Ctrl-C at the question": ([("this?", signal.SIGINT)], 130, ""),
+    "Ctrl-D at the question": ([("this?", END_OF_INPUT)], 2, "Nothing was decided."),
+    "no letter at the question": ([("this?", "\udcff")], 2, "Nothing was decided."),
+    "Ctrl-C at the passphrase": ([("this?", "y"), ("Passphrase", signal.SIGINT)], 130, ""),
+    "Ctrl-D at the passphrase": ([("this?", "y"), ("Passphrase", END_OF_INPUT)], 2, "no passphrase was given"),
+    "no letter in the passphrase": ([("this?", "y"), ("Passphrase", "\udcff" * 9)], 2, "this is no passphrase"),
+}
+
+
+@pytest.mark.parametrize("what", UNDECIDED)
+def test_a_person_who_breaks_off_decides_nothing_and_gets_the_terminal_back(
+    stack: Cli, desk: Cli, waiting: dict[str, Any], what: str
+):
+    answers, code, said = UNDECIDED[what]
+    ended, seen = typed(desk, answers, "approve", waiting["workflow_id"], "--as", "tanaka")
+    assert ended == code, seen
+    assert said in seen
+    assert "Traceback" not in seen
+    assert stack("show", waiting["workflow_id"], "--json").json()["version"] == waiting["version"]
 
 
 def test_nobody_decides_on_what_they_asked_for_themselves(stack: Cli, waiting: dict[str, Any], tmp_path: Path):

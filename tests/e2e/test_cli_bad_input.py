@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from host.engine.accept import CASE_BYTES_MAX
-from tests.support.cli import EXAMPLES, Cli, case
+from tests.support.cli import COMMAND, EXAMPLES, ROOT, Cli, case
 
 pytestmark = pytest.mark.xdist_group("cli-mistakes")
 
@@ -118,6 +120,17 @@ def test_only_this_machines_own_stack_is_ever_emptied(nowhere: Cli):
 
 def test_the_tool_servers_own_settings_are_not_the_hosts_to_judge(nowhere: Cli):
     assert nowhere("states", KESSAI_TOOLS_ANYTHING="1").code == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["list", "show nonsense", "approve nonsense --as tanaka"])
+def test_a_command_ends_with_its_code_also_where_a_stream_was_closed(stack: Cli, arguments: str, closed: str):
+    line = shlex.join(COMMAND) + f" {arguments} {closed}"
+    run = subprocess.run(
+        ["/bin/sh", "-c", line], env=stack.environment(), cwd=ROOT, capture_output=True, timeout=60, check=False
+    )
+    assert run.returncode == (0 if arguments == "list" else 2), run
+    assert b"Traceback" not in run.stdout + run.stderr
 
 
 def test_an_unknown_id_or_principal_is_refused_on_a_stack_that_runs(stack: Cli):

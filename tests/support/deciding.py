@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.support.cli import COMMAND, ROOT, Cli, case, written
 
 SECRET = "correct horse battery"
 WAIT_SECONDS = 20.0
+END_OF_INPUT = "\x04"  # what Ctrl-D types
 
 
 def approvers(cli: Cli, folder: Path, *names: str) -> Cli:
@@ -57,8 +59,11 @@ def made(cli: Cli, order_id: str) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def typed(cli: Cli, answers: list[tuple[str, str]], *arguments: str) -> tuple[int, str]:
-    """Run it on a terminal and type each answer once its prompt is there; gives the code and what was to be seen."""
+def typed(cli: Cli, answers: list[tuple[str, str | signal.Signals]], *arguments: str) -> tuple[int, str]:
+    """Run it on a terminal and type each answer once its prompt is there; gives the code and what was to be seen.
+
+    A signal is sent and not typed; of bytes that are no text, write the surrogates.
+    """
     leader, follower = pty.openpty()
     environment = {name: value for name, value in cli.environment().items() if not name.endswith("PASSPHRASE_FILE")}
     with subprocess.Popen(
@@ -75,7 +80,12 @@ def typed(cli: Cli, answers: list[tuple[str, str]], *arguments: str) -> tuple[in
                 break
             seen += chunk.decode("utf-8", "replace")
             if waiting and waiting[0][0] in seen:
-                os.write(leader, waiting.pop(0)[1].encode() + b"\n")
+                answer = waiting.pop(0)[1]
+                if isinstance(answer, signal.Signals):
+                    process.send_signal(answer)
+                else:
+                    end = b"" if answer == END_OF_INPUT else b"\n"
+                    os.write(leader, answer.encode("utf-8", "surrogateescape") + end)
         process.wait(WAIT_SECONDS)
     os.close(leader)
     return process.returncode, seen
