@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -121,6 +122,14 @@ def load(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE…", help="Seed files: what the tools read, such as orders and rules.")
     ],
+    delivered_on: Annotated[
+        datetime | None,
+        typer.Option(
+            "--delivered-on",
+            formats=["%Y-%m-%d"],
+            help="For a retail shop's file, which has no dates: the day on which all that was delivered came.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Load what the tools read: all of a file or nothing. The same file again changes nothing.
@@ -129,8 +138,9 @@ def load(
     """
     from tool_server.loads import load_file
 
+    day = None if delivered_on is None else delivered_on.date()
     for file in files:
-        done = asyncio.run(load_file(_owner_dsn(), file))
+        done = asyncio.run(load_file(_owner_dsn(), file, day))
         if as_json:
             _write_json(asdict(done))
         else:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from tool_server import load as shop
 from tool_server import load_cases as cases
+from tool_server.load_retail import retail_seed
+from tool_server.seed_checks import Problem
 
 
 async def _shop(dsn: str, content: bytes) -> Any:
@@ -23,12 +26,21 @@ async def _cases(dsn: str, content: bytes) -> Any:
 
 
 LOADERS: dict[str, Callable[[str, bytes], Awaitable[Any]]] = {"orders": _shop, "cases": _cases}
+RETAIL = "currency"  # one for all its orders, which ours have each
 
 
-async def load_file(dsn: str, file: Path) -> Any:
-    """Load a file as the owner; gives what changed. Raises SeedError, psycopg.OperationalError."""
+async def load_file(dsn: str, file: Path, delivered_on: date | None = None) -> Any:
+    """Load a file as the owner; gives what changed. Raises SeedError, psycopg.OperationalError.
+
+    `delivered_on` is the overlay for data that has no dates.
+    """
     content = shop.content_of(file)
-    return await LOADERS[_mark(content)](dsn, content)
+    mark = _mark(content)
+    if mark == RETAIL:
+        return await shop.load(dsn, retail_seed(content, delivered_on))
+    if delivered_on is not None:
+        raise shop.SeedError([Problem("--delivered-on", "is for a retail shop's file without dates; leave it out")])
+    return await LOADERS[mark](dsn, content)
 
 
 def _mark(content: bytes) -> str:
@@ -36,4 +48,4 @@ def _mark(content: bytes) -> str:
         document = json.loads(content)
     except (ValueError, RecursionError):
         return "orders"
-    return next((mark for mark in LOADERS if isinstance(document, dict) and mark in document), "orders")
+    return next((mark for mark in (RETAIL, *LOADERS) if isinstance(document, dict) and mark in document), "orders")

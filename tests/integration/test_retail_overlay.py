@@ -11,9 +11,9 @@ import pytest
 from shared_contracts.base import parse
 from shared_contracts.policies import PolicyFacts
 from shared_contracts.returns import RulingOutcome, rule
-from tests.support.retail import SNAPSHOT, TENANT, cents, lines_of, read_retail, retail_seed
+from tests.support.retail import cents, lines_of, read_retail, without_approvals
 from tests.support.tool_shop import Shop, ask, code_of, given, open_shop
-from tool_server.seed_checks import check
+from tool_server.load_retail import TENANT
 
 ASKED_AT = "2026-07-30T12:00:00+00:00"
 NOTHING_ASKED: frozenset[Any] = frozenset()
@@ -25,11 +25,9 @@ def data(retail: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def shop(data, tmp_path) -> Shop:
-    seed = retail_seed(data)
-    assert list(check(seed)) == []
+def shop(retail: Path, tmp_path: Path) -> Shop:
     opened = open_shop(tmp_path, policies=[])
-    opened.load(seed)
+    opened.load(without_approvals(retail))
     return opened
 
 
@@ -54,7 +52,7 @@ def test_every_right_request_is_eligible_and_worth_what_the_data_says(data, shop
         for wanted in data["returns"]:
             order = orders_of(data)[wanted["order_id"]]
             answer = parse(PolicyFacts, given(await told(tools, order, lines_of(order, wanted["item_ids"]))))
-            assert answer.snapshot == SNAPSHOT
+            assert answer.snapshot == "retail, overlay: all deliveries on 2026-07-20"
             assert rule(answer.facts, NOTHING_ASKED).outcome is RulingOutcome.ELIGIBLE, wanted
             assert (answer.facts.refund.amount, answer.facts.refund.currency) == (cents(wanted["refund_usd"]), "USD")
         return len(data["returns"])
@@ -110,14 +108,9 @@ def test_nothing_goes_back_of_an_order_that_was_not_delivered_or_is_another_cust
     assert shop.run(scene) == {"not_returnable"}
 
 
-def test_without_the_overlay_no_delivered_order_is_decided_by_itself(data, tmp_path):
-    seed = retail_seed(data)
-    undated = [
-        order.model_copy(update={"lines": tuple(x.model_copy(update={"delivered_at": None}) for x in order.lines)})
-        for order in seed.orders
-    ]
+def test_without_the_overlay_no_delivered_order_is_decided_by_itself(data, retail, tmp_path):
     shop = open_shop(tmp_path, policies=[])
-    shop.load(seed.model_copy(update={"orders": tuple(undated)}))
+    shop.load(without_approvals(retail, None))
 
     async def scene(tools: Any) -> set[str]:
         delivered = [order for order in data["orders"] if order["status"] == "delivered"]

@@ -1,40 +1,17 @@
-"""A retail shop's own data as a seed file, with an overlay of delivery dates that the data does not have.
-
-The overlay is labelled in the snapshot's name: everything delivered came on one day, and no rule of the shop's
-own is claimed. One item is one line of one unit, so that an item that stands twice in an order is two lines.
-"""
+"""A retail shop's own data, for tests that are given it as a file: loaded as the product loads it."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from shared_contracts.orders import OrderStatus
-from tool_server.seed import Seed, SeedAmount, SeedLine, SeedOrder, SeedPolicy, SeedRecipient, SeedRule
+from tool_server.load_retail import retail_seed
+from tool_server.seed import Seed, SeedAmount
 
-TENANT = "retail"
-SNAPSHOT = "retail, overlay: all deliveries on 2026-07-20"
-DELIVERED_AT = datetime(2026, 7, 20, 18, tzinfo=UTC)
-ORDERED_AT = datetime(2026, 7, 15, 18, tzinfo=UTC)
-STATUS = {
-    "pending": OrderStatus.PENDING,
-    "processed": OrderStatus.SHIPPED,
-    "delivered": OrderStatus.DELIVERED,
-    "cancelled": OrderStatus.CANCELLED,
-}
-POLICY = SeedPolicy(
-    version="retail-overlay",
-    owner="nobody: an overlay for measuring effects",
-    effective_from=datetime(2026, 1, 1, tzinfo=UTC),
-    effective_until=None,
-    zone="America/New_York",
-    rules=(SeedRule(category="retail", source="overlay", window_days=30, dangerous=False, final_sale=False),),
-    approval_thresholds=(SeedAmount(currency="USD", amount=10**9),),
-    return_fees=(),
-)
+DELIVERED_ON = date(2026, 7, 20)
 
 
 def read_retail(file: Path) -> dict[str, Any]:
@@ -43,66 +20,19 @@ def read_retail(file: Path) -> dict[str, Any]:
     return data
 
 
+def without_approvals(file: Path, delivered_on: date | None = DELIVERED_ON) -> Seed:
+    """The file as it is loaded, but that no sum needs a person: these tests call the tools themselves."""
+    seed = retail_seed(file.read_bytes(), delivered_on)
+    never = (SeedAmount(currency="USD", amount=10**9),)
+    policies = tuple(one.model_copy(update={"approval_thresholds": never}) for one in seed.policies)
+    return seed.model_copy(update={"policies": policies})
+
+
 def cents(amount: Decimal | int) -> int:
     """Give an amount in cents; one that has parts of a cent is no amount."""
     exact = Decimal(amount) * 100
     assert exact == exact.to_integral_value(), amount
     return int(exact)
-
-
-def _line(number: int, item: dict[str, Any], *, delivered: bool) -> SeedLine:
-    return SeedLine(
-        line_id=f"L{number}",
-        name=item["name"],
-        category="retail",
-        quantity=1,
-        unit_price=cents(item["price_usd"]),
-        delivered_quantity=1 if delivered else 0,
-        delivered_at=DELIVERED_AT if delivered else None,
-        final_sale=False,
-        dangerous=False,
-    )
-
-
-def _order(order: dict[str, Any]) -> SeedOrder:
-    paid = {kind: sum(cents(p["amount_usd"]) for p in order["payments"] if p["type"] == kind) for kind in _KINDS}
-    delivered = order["status"] == "delivered"
-    return SeedOrder(
-        tenant_id=TENANT,
-        order_id=order["order_id"],
-        customer_id=order["user_id"],
-        version=1,
-        status=STATUS[order["status"]],
-        ordered_at=ORDERED_AT,
-        currency="USD",
-        shipping_fee=0,
-        discount=0,
-        captured=paid["payment"],
-        refunded_outside=paid["refund"],
-        destination_ref=f"address://{TENANT}/{order['user_id']}@1",
-        note=None,
-        lines=tuple(_line(number, item, delivered=delivered) for number, item in enumerate(order["items"], 1)),
-        returns=(),
-    )
-
-
-_KINDS = ("payment", "refund")
-
-
-def retail_seed(data: dict[str, Any]) -> Seed:
-    """Give the whole file as a seed; every customer gets an invented address."""
-    customers = sorted({order["user_id"] for order in data["orders"]})
-    return Seed(
-        snapshot=SNAPSHOT,
-        policies=(POLICY,),
-        orders=tuple(_order(order) for order in data["orders"]),
-        recipients=tuple(
-            SeedRecipient(
-                tenant_id=TENANT, customer_id=one, email=f"{one.lower()}@mail.example", name=one, language="en"
-            )
-            for one in customers
-        ),
-    )
 
 
 def lines_of(order: dict[str, Any], item_ids: list[str]) -> dict[str, int]:
