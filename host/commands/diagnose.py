@@ -14,7 +14,7 @@ from host.commands.lookup import found_id, rows_of, workflow_of
 from host.commands.output import COLOURS, add, console, plain, table, write_json
 from host.commands.possible import ways
 from host.commands.workplace import reading
-from host.evaluation.audit import reconciled
+from host.evaluation.audit import reconciled_case
 from host.evaluation.diagnose import diagnose
 from host.evaluation.diagnosis import Diagnosis, Reconciled
 from host.record import assemble
@@ -28,7 +28,7 @@ async def diagnosed(settings: Settings, name: str, *, as_json: bool) -> Exit:
         raise SettingsError(lacks("DSN"))  # the record is not this machine's where the ledger is not
     async with auditing(settings) as auditors, reading(settings) as pool:
         workflow_id = await found_id(pool, name)
-        compared = await reconciled(auditors)
+        compared = await reconciled_case(auditors, str(workflow_id))
         row = await rows_of(pool, workflow_id)
         workflow = workflow_of(row)
         found = diagnose(assemble(row, workflow), row, workflow, compared)

@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from host.database import NO_CONNECTION_STRING, NotReadyError
 from host.domain.books import Served
-from host.evaluation.reconcile import Comparison, compare, looked_at_again
+from host.evaluation.reconcile import Comparison, compare, looked_at_again, of_one
 from host.store import audit, audit_tools
 from shared_contracts.told import unconnected
 
@@ -43,6 +43,21 @@ async def reconciled(auditors: Auditors) -> Comparison:
     if found.findings == ():
         return found
     return compare(await _again(auditors, served, found), ledger)
+
+
+async def reconciled_case(auditors: Auditors, case: str) -> Comparison:
+    """Read and compare one workflow: what is its own, what claims to be, and the like of what it made. As above."""
+    async with _reading("KESSAI_AUDIT_TOOLS_DSN", auditors.tools) as tools:
+        log = await audit_tools.log(tools, [], case)
+        made = of_one(await audit_tools.made(tools), case, {row.idempotency_key for row in log})
+    keys = {row.idempotency_key for row in made if row.idempotency_key is not None}
+    async with _reading("KESSAI_AUDIT_HOST_DSN", auditors.host) as host:
+        ledger = await audit.ledger(host, audit.Only(case, [row.jti for row in log], sorted(keys)))
+    tokens = {row.jti for row in ledger.attempts if row.workflow_id == case}
+    keys = {row.idempotency_key for row in ledger.effects if row.workflow_id == case}
+    async with _reading("KESSAI_AUDIT_TOOLS_DSN", auditors.tools) as tools:
+        again = Served(await audit_tools.log(tools, sorted(tokens)), await audit_tools.made(tools, sorted(keys)))
+    return compare(looked_at_again(Served(log, made), again, tokens, keys), ledger)
 
 
 async def _again(auditors: Auditors, served: Served, found: Comparison) -> Served:

@@ -71,7 +71,7 @@ class Consequence(Contract):
 
 
 class Reconciled(Contract):
-    """What both sides say of this workflow. `compared` counts the rows of all that was compared."""
+    """What both sides say of this workflow. `compared` counts its rows, and those of whatever is like what it made."""
 
     compared: Count
     untracked: tuple[str, ...]

@@ -75,7 +75,8 @@ def _refused(record: Record, row: Row) -> Iterator[Event]:
 
 def _went_on(record: Record, at: datetime) -> bool:
     """Tell whether the planner proposed something better afterwards, and was not stopped for what it had refused."""
-    better = any(call.undoes is None and call.times.proposed > at for call in record.calls)
+    # what is proposed in the same commit came after all that was refused in it, since a send ends the commit
+    better = any(call.undoes is None and call.times.proposed >= at for call in record.calls)
     return better and record.reason not in _REFUSED_TOO_OFTEN
 
 

@@ -116,6 +116,14 @@ def compare(served: Served, ledger: Ledger) -> Comparison:
     return Comparison(rows, calls.external, under_way, tuple(dict.fromkeys(findings)))
 
 
+def of_one(rows: Iterable[Made], case: str, keys: Iterable[str | None]) -> tuple[Made, ...]:
+    """Give what stands there of one case, by its keys, and whatever else is of the same thing."""
+    known, every = frozenset(keys) - {None}, tuple(rows)
+    own = [row for row in every if row.idempotency_key in known or str(row.idempotency_key).startswith(f"{case}:")]
+    things = {(row.tenant_id, row.tool, row.about) for row in own}
+    return tuple(row for row in every if (row.tenant_id, row.tool, row.about) in things)
+
+
 def looked_at_again(served: Served, again: Served, tokens: Iterable[str], keys: Iterable[str]) -> Served:
     """Give the tool server's side with the rows of some tokens and keys as they were read a second time."""
     of_tokens, of_keys = frozenset(tokens), frozenset(keys)

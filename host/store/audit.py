@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, LiteralString, TypeVar
 
 from psycopg import AsyncConnection, IsolationLevel
@@ -42,19 +42,29 @@ async def snapshot(dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
         yield connection
 
 
-async def ledger(connection: AsyncConnection[Any]) -> Ledger:
+@dataclass(frozen=True, slots=True)
+class Only:
+    """One workflow alone, and whoever else has these tokens and keys."""
+
+    case: str
+    tokens: list[str]
+    keys: list[str]
+
+
+async def ledger(connection: AsyncConnection[Any], only: Only | None = None) -> Ledger:
     """Read the host's side."""
+    case, tokens, keys = (None, None, None) if only is None else (only.case, only.tokens, only.keys)
     issued = await rows(connection, Issued, _SQL["issued"])
     return Ledger(
-        attempts=await rows(connection, Attempted, _SQL["attempts"]),
-        effects=await rows(connection, Intended, _SQL["effects"]),
+        attempts=await rows(connection, Attempted, _SQL["attempts"], case=case, tokens=tokens),
+        effects=await rows(connection, Intended, _SQL["effects"], case=case, keys=keys),
         # a token that the host uses itself names its task without the mark that the record has of it
         issued=tuple(replace(task, task_id=task.task_id.removeprefix(OWN_TASK)) for task in issued),
     )
 
 
 async def rows(
-    connection: AsyncConnection[Any], kind: type[T], query: LiteralString, **parameters: list[str] | None
+    connection: AsyncConnection[Any], kind: type[T], query: LiteralString, **parameters: list[str] | str | None
 ) -> tuple[T, ...]:
     """Read all rows of a statement whose columns are the fields of `kind`."""
     cursor = connection.cursor(row_factory=class_row(kind))

@@ -17,9 +17,11 @@ from host.store.queries import load_queries
 _SQL = load_queries(__file__)
 
 
-async def log(connection: AsyncConnection[Any], tokens: list[str] | None = None) -> tuple[Logged, ...]:
-    """Read the log: all of it, or the rows of some tokens."""
-    return await rows(connection, Logged, _SQL["log"], tokens=tokens)
+async def log(
+    connection: AsyncConnection[Any], tokens: list[str] | None = None, task: str | None = None
+) -> tuple[Logged, ...]:
+    """Read the log: all of it, or the rows of some tokens and of a task."""
+    return await rows(connection, Logged, _SQL["log"], tokens=tokens, task=task)
 
 
 async def made(connection: AsyncConnection[Any], keys: list[str] | None = None) -> tuple[Made, ...]:

@@ -1,11 +1,12 @@
 -- What the auditor compares of the tool server's database. These are an auditor's statements and no tool server's, so
 -- they stand with the host, which alone compares; its auditor's role there may SELECT, and reads no address or text.
 
--- NULL reads all; a list reads the rows of these tokens as they stand now.
+-- NULL reads all; a list reads the rows of these tokens as they stand now, and a task what claims to be of it.
 -- name: log
 SELECT jti, use, task_id, tenant_id, tool, idempotency_key, outcome
   FROM calls.log
- WHERE %(tokens)s::text[] IS NULL OR jti = ANY(%(tokens)s::text[])
+ WHERE (%(task)s::text IS NULL AND %(tokens)s::text[] IS NULL) OR task_id = %(task)s::text
+    OR jti = ANY(%(tokens)s::text[])
 
 -- What came with the loaded data has no key, and was made when it was asked for. A row without a key that is not such a
 -- one was made by no call.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ def test_a_good_case_has_nothing_a_spoilt_one_its_first_deviation_and_an_unknown
         spoilt = "UPDATE effect SET external_id = 'R-OTHER' WHERE name = 'create_return'"
         unguarded(nowhere, spoilt)
         _spoilt(nowhere, workflow)
+        _strays(nowhere, workflow)
         _connections(nowhere, workflow)
     finally:
         assert nowhere("empty", "--yes").code == 0
@@ -49,6 +51,32 @@ def _spoilt(cli: Cli, workflow: str) -> None:
     assert found["reconciliation"]["missing"] == [f"{workflow}:create_return"]
     for word in ("First deviation, persistence: create_return:", "other_number", f"{workflow}:create_return", "show"):
         assert word in said.out
+
+
+def _strays(cli: Cli, workflow: str) -> None:
+    """What others did to the case is found as by the whole comparison, and what is of no concern to it is not."""
+    strange = {workflow: str(uuid.uuid4()), str(uuid.uuid4()): str(uuid.uuid4())}
+    with cli.owner("tools") as tools:
+        for task, token in strange.items():
+            tools.execute(
+                "INSERT INTO calls.log (iss, sub, client_id, kid, jti, use, tenant_id, task_id, tool, outcome,"
+                " duration_us) VALUES ('i', 's', 'c', 'k', %s, 'call', 'acme-jp', %s, 'get_order', 'ok', 1)",
+                (token, task),
+            )
+        tools.execute(
+            "INSERT INTO returns.returns SELECT tenant_id, 'R-TWICE', order_id, customer_id, %s, status, reason,"
+            " currency, 0, 0, 0, rule_version, order_version, requested_at FROM returns.returns"
+            " WHERE idempotency_key = %s",
+            (f"{workflow}:again", f"{workflow}:create_return"),
+        )
+    found = cli("diagnose", workflow, "--json").json()
+    whole = cli("reconcile", "--json").json()
+    assert set(whole["untracked"]) == set(strange.values())
+    assert found["reconciliation"]["untracked"] == [strange[workflow]]
+    for kind in ("missing", "duplicate"):
+        assert found["reconciliation"][kind] == whole[kind] != []
+    told = {one["code"] for one in (found["first_deviation"], *found["consequences"])}
+    assert told == {"other_number", "made_twice", "no_attempt"}
 
 
 def _connections(cli: Cli, workflow: str) -> None:

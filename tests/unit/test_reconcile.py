@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from host.domain.books import Ledger, Served, Stands
-from host.evaluation.reconcile import MAKING, MEANINGS, Comparison, Kind, Why, compare, looked_at_again
+from host.evaluation.reconcile import MAKING, MEANINGS, Comparison, Kind, Why, compare, looked_at_again, of_one
 from shared_contracts.contract import offerable
 from shared_contracts.evaluation_report import Compared
 from shared_contracts.tools import TOOLS
@@ -253,3 +253,24 @@ def test_every_write_that_a_tool_server_offers_is_one_whose_rows_are_compared() 
 
 def test_everything_that_can_be_wrong_is_said_in_words() -> None:
     assert set(MEANINGS) == set(Why)
+
+
+def test_a_second_one_of_the_same_thing_names_the_case_whose_it_is() -> None:
+    for under in (None, "nobody"):
+        (found,) = compare(served(made=(*MADE, made(RETURN, "R-2", under=under))), ledger()).findings
+        assert (found.id, found.case) == ("R-2", CASE)
+    theirs = ledger(effects=(*EFFECTS, replace(intended(RETURN, "R-3", under=key(RETURN, OTHER)), workflow_id=OTHER)))
+    of_other = made(RETURN, "R-3", under=key(RETURN, OTHER))
+    (found,) = compare(served(made=(*MADE, of_other, made(RETURN, "R-2", under=None))), theirs).findings
+    assert (found.id, found.case) == ("R-2", None), "it may be of either"
+
+
+def test_one_case_is_what_has_its_keys_and_whatever_is_of_the_same_thing() -> None:
+    own = made(RETURN, "R-1", under=key(RETURN))
+    by_hand = made(RETURN, "R-2", under=f"{CASE}:by_hand", about="A-9: L9 1")
+    under_a_key_of_its_calls = made(RETURN, "R-3", under="k", about="A-8: L9 1")
+    alike = made(RETURN, "R-4", under=None)
+    other = made(RETURN, "R-5", under=key(RETURN, OTHER), about="A-7: L1 1")
+    of_another_kind = made(NOTICE, "<m-2>", under=key(NOTICE, OTHER), about="A-1: L1 1")
+    rows = (own, by_hand, under_a_key_of_its_calls, alike, other, of_another_kind)
+    assert of_one(rows, CASE, {"k", None}) == rows[:4]
