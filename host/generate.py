@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from host import stop_views, views
-from host.evaluation import diagnosis, documents
+from host.evaluation import contract_documents, diagnosis, documents
 from host.workflows.catalogue import CURRENT
 from shared_contracts.base import wire_schema
 from shared_contracts.generate import FOLDER, render
@@ -32,6 +32,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "doctor": views.Checks,
     "reconcile": documents.Reconciliation,
     "diagnose": diagnosis.Diagnosis,
+    "contract_test": contract_documents.ContractTests,
     "backup": views.BackupView,
     "restore": views.RestoreView,
     "eval_gate": documents.GateView,

@@ -111,6 +111,14 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         **_three("nothing deviates", _CASE, "not ready: databases, roles, settings, versions"),
         Exit.FAILED: "a first deviation is named",
     },
+    "contract-test": {
+        **_three(
+            "every item of every tool held",
+            "no such tool, one that only reads, an option, a setting: nothing was started",
+            _STACK,
+        ),
+        Exit.FAILED: "an item of a tool did not hold: it says which, and what was seen",
+    },
     "tools": {Exit.DONE: "shown", Exit.BAD_INPUT: "no such tool, or an option"},
     "states": {Exit.DONE: "shown", Exit.BAD_INPUT: _OPTION},
     "eval run": {

@@ -131,6 +131,11 @@ def load_demo(parts: StackParts) -> Program:
     return _command(parts, "load_demo", python_module(TOOLS, "load", *files), _tools_owner(parts))
 
 
+def load_file(parts: StackParts, file: Path) -> Program:
+    """One more file of such data."""
+    return _command(parts, "load_file", python_module(TOOLS, "load", str(file)), _tools_owner(parts))
+
+
 def dump(parts: StackParts, side: Side, program: Path, file: Path) -> Program:
     """pg_dump as the owner, into a file. Its connection string names the file of the password."""
     command = (str(program), "--format=custom", "--no-password", f"--file={file}")
