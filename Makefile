@@ -59,7 +59,7 @@ check: static
 # hashes of every published file, so that one lock serves every platform; no address in it
 lock: $(INSTALLED)
 	$(COMPILE) --output-file requirements.lock pyproject.toml
-	$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
+	$(COMPILE) --extra dev --extra report --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench.run

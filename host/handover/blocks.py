@@ -16,7 +16,15 @@ class Verbatim:
     text: str
 
 
-Cell = str | Verbatim
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Words that lead to another place of the same page, where the page has places."""
+
+    text: str
+    place: str
+
+
+Cell = str | Verbatim | Link
 
 
 @dataclass(frozen=True, slots=True)

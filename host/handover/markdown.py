@@ -5,7 +5,7 @@ Invariant: nothing that came from outside can end its cell or be read as markup:
 
 from __future__ import annotations
 
-from host.handover.blocks import Cell, Note, Pairs, Section, Table, Verbatim
+from host.handover.blocks import Cell, Note, Pairs, Section, Table
 
 
 def markdown(title: str, parts: tuple[Section, ...]) -> str:
@@ -33,10 +33,10 @@ def _block(block: Note | Pairs | Table) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    return f"`{shown(cell).replace('`', chr(39))}`" if isinstance(cell, Verbatim) else cell
+    return cell if isinstance(cell, str) else f"`{shown(cell).replace('`', chr(39))}`"
 
 
 def shown(cell: Cell) -> str:
     """Give the letters of a cell on one line, without those that move a cursor or turn the direction of writing."""
-    text = cell.text if isinstance(cell, Verbatim) else cell
+    text = cell if isinstance(cell, str) else cell.text
     return "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))
