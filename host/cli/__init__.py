@@ -98,6 +98,7 @@ evaluation = typer.Typer(help="Run the evaluation, and say what it shows.", cls=
 evaluation.command("run", help=_help("eval run", evaluate.run))(evaluate.run)
 evaluation.command("drop", help=_help("eval drop", evaluate.drop))(evaluate.drop)
 evaluation.command("gate", help=_help("eval gate", evaluate.gate))(evaluate.gate)
+evaluation.command("html", help=_help("eval html", evaluate.html))(evaluate.html)
 evaluation.command("compare", help=_help("eval compare", evaluate.compare))(evaluate.compare)
 app.add_typer(evaluation, name="eval", rich_help_panel=READING)
 

@@ -116,3 +116,23 @@ def compare(
     from host.commands import evaluate
 
     sys.exit(evaluate.compare(before, after, as_json=as_json))
+
+
+def html(
+    report: Annotated[Path, typer.Argument(metavar="REPORT", help="A report.json of an evaluation.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where the page goes; else beside the report.")
+    ] = None,
+) -> None:
+    """Write the page of a report: the gate's answer, pictures with their numbers, and what is wrong with each case.
+
+    It is one file without a script that needs nothing from anywhere, and is the same for the same report. kessai eval
+    writes it beside report.json; this makes it again, from the report alone.
+
+    \b
+    kessai eval html report.json
+    kessai eval html before/report.json --out /tmp/before.html
+    """
+    from host.commands import evaluate_html
+
+    sys.exit(evaluate_html.html(report, out))

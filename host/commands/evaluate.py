@@ -23,7 +23,7 @@ _TOLD_MAX = 5
 
 def gate(path: Path, *, as_json: bool) -> Exit:
     """Decide on a report; raises CommandError."""
-    view = decided(_report(path))
+    view = decided(read_report(path))
     if as_json:
         write_json(dump(view))
     else:
@@ -33,7 +33,7 @@ def gate(path: Path, *, as_json: bool) -> Exit:
 
 def compare(before: Path, after: Path, *, as_json: bool) -> Exit:
     """Compare two reports; raises CommandError."""
-    view = compared(_report(before), _report(after))
+    view = compared(read_report(before), read_report(after))
     if as_json:
         write_json(dump(view))
     else:
@@ -43,7 +43,8 @@ def compare(before: Path, after: Path, *, as_json: bool) -> Exit:
     return Exit.DONE if view.comparison.verdict == "fixed" else Exit.FAILED
 
 
-def _report(path: Path) -> EvaluationReport:
+def read_report(path: Path) -> EvaluationReport:
+    """Read one; raises CommandError."""
     content = read_file(path, REPORT_BYTES_MAX)
     if isinstance(content, Unread):
         raise CommandError(Exit.BAD_INPUT, f"{path} cannot be read: {content.why}", MEND)

@@ -18,7 +18,7 @@ from typing import get_args
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from host.commands import evaluate_sheets
+from host.commands import evaluate_html, evaluate_sheets
 from host.commands.exits import CommandError, Exit
 from host.commands.output import console, say
 from host.evaluation.gate import gate
@@ -71,6 +71,7 @@ async def run(settings: Settings, wanted: Wanted) -> Exit:
     evaluate_sheets.gate(console(), view)
     say(f"{len(report.cases)} cases in {report.seconds:.1f} s, {wanted.concurrency} at a time, seed {seed}")
     say(f"report  {file}")
+    evaluate_html.beside(report, file)
     return Exit.DONE if view.passed else Exit.FAILED
 
 

@@ -133,6 +133,11 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         Exit.FAILED: "not passed, or refused: it names each reason and the ids",
         Exit.BAD_INPUT: "no report of an evaluation",
     },
+    "eval html": _three(
+        "written, whatever it says",
+        "no report of an evaluation, or the file cannot be written",
+        "what draws the pictures is not installed",
+    ),
     "eval compare": {
         Exit.DONE: "fixed: what had failed is as expected, nothing is worse",
         Exit.FAILED: "partly fixed, no effect, or a regression: it says which",

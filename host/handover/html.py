@@ -60,7 +60,7 @@ def block(one: Note | Pairs | Table, label: str) -> str:
     """Write what stands under a title; a table that is too wide is moved by keys too, and read out under its label."""
     match one:
         case Note(text):
-            return f"<p>{escape(text)}</p>\n"
+            return f"<p>{escape(shown(text))}</p>\n"
         case Pairs(rows):
             inner = "\n".join(f"<dt>{_cell(name)}</dt><dd>{_cell(value)}</dd>" for name, value in rows)
             return f"<dl>\n{inner}\n</dl>\n"

@@ -1,4 +1,4 @@
-"""`kessai eval gate` and `compare` as a user has them: exit codes, JSON that fits its schema, files that are none."""
+"""`kessai eval gate`, `compare` and `html` as a user has them: exit codes, documents, files that are none."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from host.evaluation.codes import Code
+from host.evaluation.page.write import write
 from shared_contracts.base import dump
 from shared_contracts.evaluation_report import EvaluationReport
-from tests.support.cli import Cli
+from tests.support.cli import ROOT, Cli
 from tests.support.evaluations import cases, conditions, raw, report
 from tests.support.planted import planted
 from tests.support.records import fits
@@ -107,3 +108,43 @@ def test_a_file_that_cannot_be_read_is_named(nowhere: Cli, name: str):
     said = nowhere("eval", "gate", name)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"kessai: {name} cannot be read")
+
+
+def test_a_reports_page_is_written_beside_it_or_where_it_is_wanted_and_made_again_as_it_was(
+    nowhere: Cli, tmp_path: Path
+):
+    content = report([raw("one"), planted(Code.DUPLICATE_NOTICE)])
+    path = written(tmp_path, "report.json", content)
+    page = tmp_path / "report.html"
+    said = nowhere("eval", "html", path)
+    assert (said.code, said.out, said.err.split()) == (0, "", ["page", str(page)])
+    assert page.read_text(encoding="utf-8") == write(content)
+    page.write_text("<!DOCTYPE html> an older one", encoding="utf-8")
+    assert nowhere("eval", "html", path).code == 0
+    out = tmp_path / "elsewhere.html"
+    assert nowhere("eval", "html", path, "--out", str(out)).code == 0
+    assert out.read_bytes() == page.read_bytes()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["elsewhere.html", "report.html", "report.json"]
+    assert not nowhere.home.exists()
+
+
+def test_what_is_no_page_is_not_written_over(nowhere: Cli, tmp_path: Path):
+    path = written(tmp_path, "report.json", report([]))
+    before = Path(path).read_bytes()
+    for out in (path, str(tmp_path), str(tmp_path / "none" / "page.html")):
+        said = nowhere("eval", "html", path, "--out", out)
+        assert said.code == 2
+        assert out in said.err
+    assert Path(path).read_bytes() == before
+    assert nowhere("eval", "html", str(tmp_path / "missing.json")).code == 2
+
+
+@pytest.mark.parametrize("module", ["altair", "vl_convert"])
+def test_without_what_draws_pictures_it_says_what_to_install(nowhere: Cli, tmp_path: Path, module: str):
+    (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError('no', name={module!r})\n", encoding="utf-8")
+    path = written(tmp_path, "report.json", report([]))
+    said = nowhere("eval", "html", path, PYTHONPATH=f"{tmp_path}:{ROOT}")
+    assert (said.code, said.out) == (15, "")
+    assert "pip install 'kessai[report]'" in said.err
+    assert nowhere("eval", "gate", path, PYTHONPATH=f"{tmp_path}:{ROOT}").code == 1
+    assert not (tmp_path / "report.html").exists()

@@ -87,7 +87,7 @@ def test_two_at_once_are_refused_and_the_first_goes_on(cli: Cli, tmp_path: Path)
 
     assert (second.code, dropped.code, begun.returncode) == (15, 15, 1)
     assert "Another evaluation runs" in second.err
-    assert (tmp_path / "first" / "report.json").exists()
+    assert {one.name for one in (tmp_path / "first").iterdir()} == {"report.json", "report.html"}
 
 
 def test_what_was_interrupted_leaves_no_process_and_is_taken_over(cli: Cli, tmp_path: Path):

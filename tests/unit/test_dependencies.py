@@ -12,7 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PAGE = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
-SECTIONS = {"At run time": PROJECT["dependencies"], "For development": PROJECT["optional-dependencies"]["dev"]}
+EXTRAS = PROJECT["optional-dependencies"]
+SECTIONS = {
+    "At run time": PROJECT["dependencies"],
+    "For the page of an evaluation": EXTRAS["report"],
+    "For development": EXTRAS["dev"],
+}
 
 
 def names(requirements: Iterable[str]) -> list[str]:
@@ -28,5 +33,5 @@ def test_the_page_lists_what_the_project_depends_on_with_a_reason(section: str) 
 
 
 def test_the_page_has_a_section_for_every_group() -> None:
-    assert set(PROJECT["optional-dependencies"]) == {"dev"}
+    assert set(EXTRAS) == {"report", "dev"}
     assert re.findall(r"^## (.+)$", PAGE, re.MULTILINE) == list(SECTIONS)

@@ -12,7 +12,7 @@ from host.handover.blocks import Cell, Pairs, Table, Verbatim
 from shared_contracts.evaluation import Fault
 from shared_contracts.evaluation_report import Entry
 
-SHOWN_MAX, LISTED_MAX = 200, 1000
+SHOWN_MAX, LISTED_MAX = 150, 500
 
 
 def places(entries: Sequence[Entry]) -> dict[str, str]:

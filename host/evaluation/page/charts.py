@@ -7,7 +7,7 @@ light or dark. The same numbers give the same bytes where the same fonts are ins
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -50,8 +50,9 @@ def bars(
         for n, (part, value) in enumerate(zip(parts, values, strict=True))
     ]
     sums = [{"row": row, "value": sum(values)} for row, values in named]
+    scale = _from_zero(sum(values) for _, values in named)
     y = alt.Y("row:N", sort=[row for row, _ in named], title=None)
-    x = alt.X("value:Q", title=axis, axis=alt.Axis(format=mark, tickMinStep=1), scale=alt.Scale(domainMin=0))
+    x = alt.X("value:Q", title=axis, axis=alt.Axis(format=mark, tickMinStep=1), scale=scale)
     colour = alt.Color(
         "part:N",
         scale=alt.Scale(domain=list(parts), range=list(parts.values())),
@@ -83,7 +84,7 @@ def spans(name: Name, rows: Sequence[tuple[str, Spread]], axis: str) -> str:
     """Draw for each row a line from the least to the most, a bar over its middle half, and a stroke at its middle."""
     data = [{"row": label(row), **spread._asdict()} for row, spread in rows]
     y = alt.Y("row:N", sort=[one["row"] for one in data], title=None)
-    x = alt.X("low:Q", title=axis, scale=alt.Scale(domainMin=0))
+    x = alt.X("low:Q", title=axis, scale=_from_zero(one.high for _, one in rows))
     chart = alt.Chart(alt.InlineData(values=data)).encode(y=y)
     whole = chart.mark_rule(color=INK).encode(x=x, x2="high:Q")
     half = chart.mark_bar(color="var(--blue)", height=12).encode(x="quarter:Q", x2="three_quarters:Q")
@@ -95,6 +96,12 @@ def label(text: str) -> str:
     """Shorten what comes from elsewhere, without the letters that are not to be seen."""
     seen = shown(text)
     return seen if len(seen) <= LABEL_MAX else f"{seen[: LABEL_MAX - 1]}…"
+
+
+def _from_zero(values: Iterable[float]) -> alt.Scale:
+    """Begin at nothing, also where there is nothing but that."""
+    most = max(values, default=0)
+    return alt.Scale(domain=[0, most if most > 0 else 1], nice=True)
 
 
 def _svg(name: Name, chart: alt.LayerChart, rows: int) -> str:
