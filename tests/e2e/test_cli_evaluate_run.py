@@ -1,4 +1,4 @@
-"""`kessai eval` on the smallest sets that show something: what is as expected, and one planted defect at a time."""
+"""`kessai eval` as a user has it: some cases of each kind, and what becomes of a run that is cut short."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from host.evaluation.place import home_of
 from shared_contracts.evaluation_report import FaultEvidence
 from tests.support.cli import Cli
-from tests.support.evaluating import changed, chosen, copied, evaluate, planted, written
+from tests.support.evaluating import changed, chosen, evaluate, written
 
 pytestmark = pytest.mark.timeout(240)
 DISCONNECTED = "midway-fault-05"  # the notice's answer never comes
@@ -104,38 +104,6 @@ def test_what_was_interrupted_leaves_no_process_and_is_taken_over(cli: Cli, tmp_
     assert not (tmp_path / "first" / "report.json").exists()
     assert Cli(home_of(cli.home), {}).status()["mode"] == "down"
     assert evaluate(cli, tmp_path, [case]).problems() == {}
-
-
-def test_a_mail_that_leaves_twice_is_severe_though_every_table_says_once(tmp_path: Path):
-    code = copied(tmp_path / "code")
-    once = "    return await channel.deliver(waiting.message_id, waiting.content)\n"
-    planted(code, "tool_server/tools/notices.py", once, once.replace("return ", "") + once)
-    defective = Cli(tmp_path / "home", {"PYTHONPATH": str(code), "PYTHONSAFEPATH": "1"})
-
-    found = evaluate(defective, tmp_path, chosen("normal-01", "out-of-period-01"))
-
-    assert found.problems() == {"normal-01": ["duplicate_notice"]}
-    assert "duplicate_notice" in found.said.out.splitlines()[0]
-    assert found.said.code == 1
-    assert defective("eval", "drop").code == 0
-
-
-def test_a_stop_that_one_case_raises_is_told_and_the_others_are_run_all_the_same(tmp_path: Path):
-    code = copied(tmp_path / "code")
-    asked = "_ruled(number, stated, facts), permitted)"
-    wrong = '{**_ruled(number, stated, facts), **({"reason": "other"} if call.details.resource == "A-1107" else {})}'
-    planted(code, "tool_server/tools/returns.py", asked, f"{wrong}, permitted)")
-    defective = Cli(tmp_path / "home", {"PYTHONPATH": str(code), "PYTHONSAFEPATH": "1"})
-    others = ("normal-02", "normal-03", "normal-04", "normal-05", "high-value-01", "missing-order-01")
-
-    found = evaluate(defective, tmp_path, chosen("normal-01", *others), "--concurrency", "2")
-
-    assert set(found.problems()) == {"normal-01"}
-    (said,) = found.report.stops
-    stopped_by = next(case for case in found.report.cases if case.id == "normal-01")
-    assert str(stopped_by.got.workflow_ids[0]) in said
-    assert found.said.code == 1
-    assert defective("eval", "drop").code == 0
 
 
 def test_what_cannot_be_run_is_said_before_anything_is_started(cli: Cli, tmp_path: Path):

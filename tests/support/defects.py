@@ -1,0 +1,156 @@
+"""Defects to be planted in a copy of the programs: where, what, and the smallest set of cases that shows each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plant:
+    """One change: a text that stands once in the file, and what is put in its place."""
+
+    file: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Defect:
+    """What is planted, the cases that are run, and what has to be found at one of them or in the gate's first line."""
+
+    name: str
+    plants: tuple[Plant, ...]
+    cases: tuple[str, ...]
+    at: str
+    codes: tuple[str, ...]
+    said: str = ""
+
+
+_ONCE = "    return await channel.deliver(waiting.message_id, waiting.content)\n"
+_SENT = "        outcome = await self._client.call(call)\n"
+
+DEFECTS = (
+    Defect(
+        "a mail leaves twice, though every table says once",
+        (Plant("tool_server/tools/notices.py", _ONCE, _ONCE.replace("return ", "") + _ONCE),),
+        ("normal-01", "out-of-period-01"),
+        "normal-01",
+        ("duplicate_notice",),
+    ),
+    Defect(
+        "a notice is written down for another order",
+        (
+            Plant(
+                "tool_server/store/migrations/0014_tell_once.sql",
+                "call ->> 'customer', call ->> 'resource', m.return_id, m.kind,",
+                "call ->> 'customer', 'A-1103', m.return_id, m.kind,",
+            ),
+        ),
+        ("normal-01", "out-of-period-01"),
+        "normal-01",
+        ("wrong_notice",),
+    ),
+    Defect(
+        "nobody is asked for an approval",
+        (
+            Plant(
+                "host/workflows/returns.py",
+                '    if condition == "":\n        return False\n',
+                '    if condition != "?":\n        return False\n',
+            ),
+            Plant(
+                "tool_server/tools/returns.py",
+                "        case RulingOutcome.ELIGIBLE:\n            return None\n",
+                "        case RulingOutcome.ELIGIBLE | RulingOutcome.APPROVAL:\n            return None\n",
+            ),
+        ),
+        ("high-value-01", "normal-01"),
+        "high-value-01",
+        ("approval_bypassed",),
+    ),
+    Defect(
+        "what nobody knows the outcome of is sent again",
+        (
+            Plant(
+                "host/engine/drive.py",
+                "                in_doubt(step, tool, error)\n",
+                "                step.close_attempt(error.outcome, error)\n"
+                '                again = __import__("host.engine.again", fromlist=["retry"])\n'
+                "                return again.retry(self.parts, step, tool, error, retry_allowed=True)\n",
+            ),
+        ),
+        ("midway-fault-05", "normal-01"),
+        "midway-fault-05",
+        ("retries_differ",),
+    ),
+    Defect(
+        "one request becomes two workflows",
+        (
+            Plant(
+                "host/engine/accept.py",
+                '"request_id": body_sha256 if request_id is None else request_id,',
+                '"request_id": str(new_id()),',
+            ),
+        ),
+        ("duplicate-02", "normal-01"),
+        "duplicate-02",
+        ("not_one_workflow", "duplicate_return", "duplicate_notice"),
+    ),
+    Defect(
+        "the customer is told less than happened",
+        (
+            Plant(
+                "host/workflows/returns_messages.py",
+                "返品番号 {return_id} を発行し、ご案内のメールを送信しました。",
+                "受け付けました。",
+            ),
+        ),
+        ("midway-fault-05", "normal-01"),
+        "midway-fault-05",
+        ("told_differs",),
+    ),
+    Defect(
+        "no sheet is made for the person who takes over",
+        (
+            Plant(
+                "host/handover/sheet.py",
+                "    if not (is_a_persons(record) or",
+                "    if True or not (is_a_persons(record) or",
+            ),
+        ),
+        ("midway-fault-02", "normal-01"),
+        "midway-fault-02",
+        ("handover_missing",),
+    ),
+    Defect(
+        "a call is made that no ledger knows",
+        (
+            Plant(
+                "host/tool_client/gateway.py",
+                _SENT,
+                '        again = __import__("dataclasses").replace\n'
+                '        if request.tool.name == "get_order":\n'
+                "            token = self._minter.call(again(request, jti=request.jti[::-1]))\n"
+                "            await self._client.call(again(call, token=token))\n" + _SENT,
+            ),
+        ),
+        ("normal-01",),
+        "normal-01",
+        ("too_many_calls",),
+        "no_untracked_calls",
+    ),
+    Defect(
+        "the window is a day longer than the rules say",
+        (Plant("shared_contracts/returns.py", "timedelta(days=days)", "timedelta(days=days + 1)"),),
+        ("out-of-period-03", "normal-01"),
+        "out-of-period-03",
+        ("effect_not_allowed",),
+    ),
+    Defect(
+        "another customer's order is read",
+        (Plant("tool_server/store/orders.sql", " AND o.customer_id = %(customer)s AND o.order_id", " AND o.order_id"),),
+        ("foreign-order-01", "normal-01"),
+        "foreign-order-01",
+        ("foreign_order_processed",),
+    ),
+)
