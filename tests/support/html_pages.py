@@ -30,6 +30,13 @@ class Page(HTMLParser):
     def cells(self, part: str) -> list[list[str]]:
         return [row for table in self.tables[part] for row in table]
 
+    def place_of(self, case: str) -> str:
+        """Where the list of all cases leads for one."""
+        (place,) = re.findall(
+            rf'<td><a href="#([a-z0-9-]+)">{re.escape(case)}</a></td><td>(?:[a-z_]+)</td>', self.source
+        )
+        return str(place)
+
     def colours(self, scheme: str) -> dict[str, str]:
         """The variables as they are under one scheme: what is said for all, and over it what is said for this one."""
         style = self.source.split("<style>")[1].split("</style>")[0]

@@ -34,7 +34,7 @@ def mixed() -> list[dict[str, Any]]:
     for n, code in enumerate(Code):
         made.append(planted(code) | {"id": f"planted-{n}"})
     for n, one in enumerate(made):
-        one["got"] |= {"seconds": (n * 37 % 101) / 8, "active_seconds": n % 7 / 4}
+        one["got"]["seconds"] = (n * 37 % 101) / 8
     return made
 
 
@@ -130,16 +130,30 @@ def test_each_picture_says_what_it_shows_and_has_its_table_beside_it():
 
 
 @pytest.mark.parametrize("code", Code)
-def test_what_is_wrong_stands_beside_what_was_due_and_the_answer_leads_there(code: Code):
-    made = read(write(report([raw("good"), planted(code)])))
+def test_what_is_wrong_is_told_in_full_and_what_is_severe_or_breaks_a_condition_leads_there(code: Code):
+    name, row = f"planted-{list(Code).index(code)}", PROBLEMS[code]
+    assert (3, name) in PAGE.headings
+    assert [name, code.value] in [[line[0], line[-1]] for line in PAGE.cells("all")]
+    verdict = PAGE.cells("verdict")
+    assert ([name, code.value] in [line[:2] for line in verdict]) is row.severe
+    broken = {line[0] for line in verdict if line[1:] == [name]}
+    assert broken == ({row.breaks.value} if row.breaks is not None else set())
+    place = f'id="{PAGE.place_of(name)}">{name}</h3>'
+    assert place in PAGE.source
+    assert PAGE.links["verdict"].count(f"#{PAGE.place_of(name)}") == row.severe + (row.breaks is not None)
+
+
+def test_what_was_expected_of_a_wrong_case_stands_beside_what_was_seen():
+    one = planted(Code.STATE_DIFFERS)
+    made = read(write(report([raw("good"), one])))
+    assert made.headings[-4] == (3, "planted")
     assert "not passed" in made.texts["top"]
-    assert made.headings[-1 - len(("versions", "sides", "all"))] == (3, "planted")
-    assert code.value in made.texts["wrong"]
-    row = PROBLEMS[code]
-    assert (["planted", code.value] in [line[:2] for line in made.cells("verdict")]) is row.severe
-    if row.breaks is not None:
-        assert [row.breaks.value, "planted"] in made.cells("verdict")
-        assert made.links["verdict"].count("#case-1") == 1 + row.severe
+    problems, beside = made.tables["wrong"]
+    assert problems[1][0] == "state_differs"
+    rows = {line[0]: line[1:] for line in beside[1:]}
+    assert rows["state"] == ["COMPLETED", "REJECTED"]
+    assert rows["calls"] == ["at most 6", "4"]
+    assert rows["returns"] == ["1", "1"]
 
 
 def test_a_good_report_says_passed_first_and_what_it_does_not_show_next():
@@ -245,14 +259,14 @@ def test_the_same_report_gives_the_same_bytes_and_not_too_many():
     whole = write(report())
     assert whole == write(report())
     assert len(whole.encode()) < 300_000
-    wrong = [planted(Code.TOLD_DIFFERS) | {"id": f"wrong-{n}"} for n in range(2000)]
+    wrong = [planted(Code.TOLD_DIFFERS) | {"id": f"wrong-{n}"} for n in range(700)]
     for one in wrong:
         one["got"]["told_ja"] = "失" * 5000
     severe = planted(Code.DUPLICATE_NOTICE) | {"id": "severe-1"}
     made = write(report([*wrong, severe]))
     assert len(made.encode()) < 1_000_000
     page = read(made)
-    assert f"2001 of 2001 cases are not as expected, of which {SHOWN_MAX} are shown" in page.texts["wrong"]
+    assert f"701 of 701 cases are not as expected, of which {SHOWN_MAX} are shown" in page.texts["wrong"]
     assert next(name for level, name in page.headings if level == 3) == "severe-1"  # a severe one is never cut off
-    assert f"{2001 - LISTED_MAX} more cases are not listed here" in page.texts["all"]
+    assert f"{701 - LISTED_MAX} more cases are not listed here" in page.texts["all"]
     assert "… (4700 letters more)" in page.texts["wrong"]
