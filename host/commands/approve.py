@@ -179,4 +179,4 @@ def tell(settings: Settings, taken: DecisionTaken, *, as_json: bool) -> None:
     done = "approved" if taken.decision == "approve" else "denied"
     sheets.line(console(), done, f"by {taken.approver}, event {taken.event_id}")
     go_on = command(settings, "run", str(taken.workflow_id))
-    say(f"A worker goes on with it at once. Where none runs: {go_on}")
+    say(f"A worker goes on with it at once, or once a stop that holds it is lifted. Where none runs: {go_on}")

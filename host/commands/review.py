@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
+from rich.console import Console
+
 from host.commands.approve import desk_of
 from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id
@@ -117,8 +119,8 @@ async def _tell(settings: Settings, done: Reviewed, *, as_json: bool) -> Exit:
             to.print(f"ordered by {plain(done.by)}: what the case has made is undone within its time")
         case _:
             to.print(f"the case is in {done.state}")
-    if done.act == "compensate" or adopted:
-        to.print(f"a worker takes it, or: {command(settings, 'run', str(done.workflow_id))}", style="dim")
+    if done.act == "compensate" or (adopted and done.state != "COMPLETED"):
+        _go_on(to, settings, done.workflow_id)
     return code
 
 
@@ -138,7 +140,13 @@ async def release_one(settings: Settings, name: str, by: str, *, as_json: bool) 
         return
     to = console()
     to.print(f"let through by {plain(operator.name)}: the case is undone under the stop, and nothing else goes on")
-    to.print(f"a worker takes it, or: {command(settings, 'run', str(workflow_id))}", style="dim")
+    _go_on(to, settings, workflow_id)
+
+
+def _go_on(to: Console, settings: Settings, workflow_id: UUID) -> None:
+    """Say what drives it on; the command is not broken, so that it can be copied."""
+    go_on = command(settings, "run", str(workflow_id))
+    to.print(f"a worker takes it, or: {go_on}", style="dim", soft_wrap=True)
 
 
 async def _covered(desk: Desk, workflow_id: UUID, operator: Operator) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from host.commands.acts_sheet import acts
 from host.commands.output import COLOURS, add, own_members, plain, table
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
@@ -36,6 +37,7 @@ def record(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
     _calls(to, shown)
     _decisions(to, shown)
     _approvals(to, shown)
+    acts(to, row)
     _draft(to, shown)
     to.print()
     for language, words in shown.customer_message:
@@ -51,6 +53,7 @@ def _head(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
         "new case": None if shown.superseded_by is None else f"superseded by {shown.superseded_by}",
         "old case": None if shown.supersedes is None else f"supersedes {shown.supersedes}",
         "a person": shown.handover_reason,
+        "closed": None if shown.review_closed_at is None else _at(shown.review_closed_at),
         "hand over": f"kessai handover {shown.workflow_id}" if is_a_persons(shown) else None,
         "request": f"{w['request_id']} by {w['principal']} for {w['resource']}",
         "wrote": None if row["message_length"] is None else _wrote(row),

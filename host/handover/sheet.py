@@ -28,7 +28,7 @@ from shared_contracts.record import Record, Status
 
 Row = Mapping[str, Any]
 _HANDED_OVER = frozenset({Status.NEEDS_HUMAN, Status.FAILED, Status.STOPPED})
-_NOT_PEOPLES = frozenset({"workflow_ended", "alert", "stop"})  # the engine's own entries; stops have a part of theirs
+NOT_PEOPLES = frozenset({"workflow_ended", "alert", "stop"})  # the engine's own entries; stops have a part of theirs
 _COPIED = (
     "workflow_id", "tenant_id", "request_id", "supersedes", "kind", "release", "customer", "resource", "state",
     "control_state", "version", "review_closed_at",
@@ -115,7 +115,7 @@ def _copied(row: Row, record: Record, around: Row, workflow: Workflow) -> dict[s
         "acts": [
             _named(entry, "at", "actor", "action", "result")
             for entry in row["audit"]
-            if entry["action"] not in _NOT_PEOPLES
+            if entry["action"] not in NOT_PEOPLES
         ],
         "alerts": [{"code": entry.code, "at": entry.at.isoformat()} for entry in record.alerts],
     }

@@ -6,6 +6,7 @@ server's own books and the mails that really lie there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,9 @@ def test_a_case_is_closed_with_a_reason_and_one_that_made_nothing_can_be_asked_f
     assert name in listed(shop.cli)
     done = shop.acts("review", name, "close", "--reason", "Settled by telephone.")
     assert (done["act"], done["state"]) == ("close", "NEEDS_REVIEW")
+    told = shop.cli("show", name).out
+    assert re.search(r"^closed {4}\d", told, re.MULTILINE)
+    assert re.search(r"sato .*review_closed +Settled by telephone\.", told)
     assert name not in listed(shop.cli)
     again = shop.cli("review", name, "close", "--as", "sato", "--reason", "Once more.")
     assert (again.code, "closed already" in again.err) == (2, True)
