@@ -82,4 +82,4 @@ def _agreed(found: Reconciled) -> str:
     parts = (("untracked", found.untracked), ("missing", found.missing), ("duplicate", found.duplicate))
     told = ", ".join(f"{len(ids)} {name}" for name, ids in parts)
     ids = [one for _, of in parts for one in of]
-    return f"{told} of this case" + (f": {' '.join(ids)}" if ids else "")
+    return f"{told} among the {found.compared} rows of this case" + (f": {' '.join(ids)}" if ids else "")
