@@ -37,7 +37,7 @@ def diagnose(record: Record, row: Mapping[str, Any], workflow: Workflow, compare
         state=record.state,
         status=record.status,
         reason=record.reason,
-        ended_well=_ended_well(record),
+        ended_well=_ended_well(record, deviates=first is not None),
         said=_said(record, first),
         reconciliation=_reconciled(compared, findings),
         first_deviation=first,
@@ -50,10 +50,10 @@ def _time(at: datetime | None) -> datetime:
     return _LATEST if at is None else at
 
 
-def _ended_well(record: Record) -> bool | None:
+def _ended_well(record: Record, *, deviates: bool) -> bool | None:
     if Control(record.control_state) not in ENDED:
         return None
-    return record.status is Status.COMPLETED
+    return record.status is Status.COMPLETED and not deviates
 
 
 def _reconciled(compared: Comparison, findings: Iterable[Finding]) -> Reconciled:

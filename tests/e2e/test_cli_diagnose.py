@@ -47,7 +47,7 @@ def _spoilt(cli: Cli, workflow: str) -> None:
     found = fits(document.json(), "command.diagnose.json")
     first = found["first_deviation"]
     assert (first["label"], first["code"], first["step_id"]) == ("persistence", "other_number", f"{workflow}.3")
-    assert (first["cause"], found["ended_well"]) == ("failure_delivered_as_success", True)
+    assert (first["cause"], found["ended_well"]) == ("failure_delivered_as_success", False)
     assert found["reconciliation"]["missing"] == [f"{workflow}:create_return"]
     for word in ("First deviation, persistence: create_return:", "other_number", f"{workflow}:create_return", "show"):
         assert word in said.out

@@ -114,6 +114,7 @@ def test_one_return_and_a_record_that_is_behind_it_is_of_the_persistence(name: s
     found = diagnosed(FakeTools(), plant=unguarded(statement))
     assert (found["first_deviation"]["code"], found["first_deviation"]["label"]) == (code, "persistence")
     assert found["reconciliation"]["duplicate"] == []
+    assert (found["state"], found["ended_well"]) == ("COMPLETED", False), "an answer that nothing bears out"
 
 
 def test_a_case_that_ran_as_it_should_deviates_in_nothing():
