@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,4 +150,22 @@ def test_without_what_draws_pictures_it_says_what_to_install(nowhere: Cli, tmp_p
     assert (said.code, said.out) == (15, "")
     assert "pip install 'kessai[report]'" in said.err
     assert nowhere("eval", "gate", path, PYTHONPATH=f"{tmp_path}:{ROOT}").code == 1
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_an_evaluation_without_what_draws_pictures_says_in_one_line_how_its_page_is_made(tmp_path: Path):
+    (tmp_path / "altair.py").write_text("raise ModuleNotFoundError('no', name='altair')\n", encoding="utf-8")
+    path = written(tmp_path, "report.json", report([]))
+    after = (
+        "import pathlib, sys\n"
+        "from host.commands import evaluate, evaluate_html\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "evaluate_html.beside(evaluate.read_report(path), path)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", after, path], env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}, cwd=ROOT,
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    (line,) = done.stderr.splitlines()
+    assert line.endswith(f"pip install 'kessai[report]'; then: kessai eval html {path}")
     assert not (tmp_path / "report.html").exists()
