@@ -100,7 +100,10 @@ TABLE: tuple[Row, ...] = (
         "integration/engine_findings::every_finding_but_the_calls_that_a_case_may_need_has_its_test_here")),
     Row("five measures that stop the system by themselves", later=(
         "only the sixth call does today; the queue, its age, the rate of failures and a day's cost come later (U-03)")),
-    Row("six contract tests of every tool that writes, as one command", later="`kessai contract-test` (P-01 to P-13)"),
+    Row("six contract tests of every tool that writes, as one command", (
+        "contract/contract_suite::every_item_of_an_update_tool_holds_over_the_real_tool_server",
+        "contract/contract_suite::a_tool_server_with_one_defect_fails_the_item_that_is_about_it_and_no_other",
+        "e2e/cli_contract_test::every_update_tool_passes_in_a_home_that_is_gone_afterwards")),
     Row("three examples of a structured judgement's intake", later="the intake itself (Y1)"),
 )  # fmt: skip
 

@@ -28,11 +28,11 @@ async def contract_test(settings: Settings, name: str | None, *, as_json: bool) 
     root = contract_place.home_of(home_root(settings))
     choice = PostgresChoice(settings.postgres_bin, settings.postgres_os_user)
     async with contract_place.contract_place(root, choice) as place, opened(place, TOOLS) as bench:
-        view = await tested(bench, names)
+        view = await tested(bench, names, _unsaid if as_json else _tool)
     if as_json:
         write_json(dump(view))
     else:
-        _show(view)
+        _end(view)
     return Exit.DONE if view.passed else Exit.FAILED
 
 
@@ -47,9 +47,11 @@ def _names(name: str | None) -> tuple[str, ...]:
     return (name,)
 
 
-def _show(view: ContractTests) -> None:
-    for one in view.tools:
-        _tool(one)
+def _unsaid(_: ToolTested) -> None:
+    """A document is written whole, at the end."""
+
+
+def _end(view: ContractTests) -> None:
     failed = [one.tool for one in view.tools if not one.passed]
     word = f"not passed: {', '.join(failed)}" if failed else f"passed: {len(view.tools)} of {len(view.tools)} tools"
     console().print(Text(word, style="red" if failed else "green"))

@@ -5,7 +5,7 @@ Invariant: an item holds only where both do, and the evidence of the trial is pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from host.evaluation.contract_bench import Bench
 from host.evaluation.contract_documents import ContractTests, Item, Test, ToolTested, Trial
@@ -14,9 +14,12 @@ from shared_contracts.contract import Tool, blanks
 from shared_contracts.form_checks import checklist
 
 
-async def tested(bench: Bench, names: tuple[str, ...]) -> ContractTests:
-    """Test these tools, one after the other."""
-    tools = [await _tool(bench, bench.tools[name]) for name in names]
+async def tested(bench: Bench, names: tuple[str, ...], done: Callable[[ToolTested], None]) -> ContractTests:
+    """Test these tools, one after the other; `done` hears of each that is through."""
+    tools = []
+    for name in names:
+        tools.append(await _tool(bench, bench.tools[name]))
+        done(tools[-1])
     return ContractTests(passed=all(one.passed for one in tools), tools=tuple(tools))
 
 

@@ -57,7 +57,7 @@ def found(
     async def run() -> ToolTested:
         async with opened(where, tools) as bench:
             parts = bench.parts if around is None else replace(bench.parts, tools=around(bench.parts.tools))
-            return (await tested(replace(bench, parts=parts), (name,))).tools[0]
+            return (await tested(replace(bench, parts=parts), (name,), lambda _: None)).tools[0]
 
     return asyncio.run(asyncio.wait_for(run(), 120))
 
