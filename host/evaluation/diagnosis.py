@@ -80,7 +80,9 @@ class Reconciled(Contract):
 
 
 class Diagnosis(Contract):
-    """`ended_well`: the business has its answer and nothing deviates; null while it goes on. `first_deviation` null: nothing deviates.
+    """`ended_well`: the business has its answer and nothing deviates; null while it goes on.
+
+    `first_deviation` null: nothing deviates.
 
     `mended` is what the run itself went on from, as it is meant to: it is told, and is no first deviation.
     """
