@@ -139,7 +139,9 @@ def test_no_two_cases_share_an_order():
 
 
 def test_no_order_of_a_case_is_used_by_an_example_or_a_test_of_the_command_line():
-    files = [*(ROOT / "examples").rglob("*.json"), *(ROOT / "tests" / "e2e").rglob("*.py")]
+    commands = (ROOT / "tests" / "e2e").rglob("*.py")
+    own = "test_cli_evaluate"  # what tests the evaluation runs these very cases, in the evaluation's own home
+    files = [*(ROOT / "examples").rglob("*.json"), *(file for file in commands if not file.name.startswith(own))]
     used = {number for file in files for number in re.findall(r"\b[AH]-\d{4}\b", file.read_text("utf-8"))}
     assert used >= {"A-1001", "A-1112"}
     assert not {case.request["order_id"] for case in CASES} & used
