@@ -13,14 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from host.commands import evaluate_html, evaluate_sheets
 from host.commands.exits import CommandError, Exit
-from host.commands.output import console, say
+from host.commands.output import console, plain, say
 from host.evaluation.gate import gate
 from host.rights import read_authorization
 from host.settings import Settings, home_root
@@ -28,6 +29,9 @@ from host.stack.files import write_whole
 from shared_contracts.base import dump
 from shared_contracts.evaluation_cases import CaseSet, Refused, case_set, read_cases
 from shared_contracts.evaluation_report import Component
+
+if TYPE_CHECKING:
+    from host.evaluation.conduct import Run
 
 REPORT = "report.json"
 REPORT_MODE = 0o644  # nothing in it is secret or a person's
@@ -50,7 +54,6 @@ class Wanted:
 async def run(settings: Settings, wanted: Wanted) -> Exit:
     """Run an evaluation; raises CommandError, StackError, NotReadyError, SettingsError."""
     cases, changed = _cases(wanted), _changed(wanted)
-    directory = _directory(wanted)
     from host.commands.log import configure  # here, since the engine and the wire take a second to import
     from host.evaluation.evaluate import evaluated
     from host.evaluation.plan import UnfitError, plan
@@ -60,8 +63,9 @@ async def run(settings: Settings, wanted: Wanted) -> Exit:
     authorization = read_authorization(settings.authz_file)
     try:
         todo = plan(settings, authorization, cases, wanted.concurrency, seed, changed)
+        directory = _directory(wanted)
         with _told(len(todo.cases)) as step:
-            report = await evaluated(settings, authorization, todo, lambda _: step())
+            report = await evaluated(settings, authorization, todo, step)
     except UnfitError as error:
         mend = "\n".join((*error.problems[1:], "No report was written."))
         raise CommandError(Exit.BAD_INPUT, error.problems[0], mend) from error
@@ -127,8 +131,10 @@ class _Steps:
     def __init__(self, progress: Progress, total: int) -> None:
         self._progress, self._task = progress, progress.add_task("cases", total=total)
 
-    def __call__(self) -> None:
+    def __call__(self, run: Run) -> None:
         self._progress.advance(self._task)
+        for line in run.said:
+            self._progress.console.print(Text(f"{run.prepared.case.id}: {plain(line)}"), soft_wrap=True)
 
 
 @contextmanager
