@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from psycopg.errors import LockNotAvailable
@@ -46,7 +47,7 @@ async def stop(settings: Settings, by: str, reason: str, *, reads: bool, as_json
         async with reading(settings) as pool:
             before, passed = await _engage(pool, acting, why, scopes)
             view = await _seen(pool, acting.name, why, before, passed)
-    except EXPECTED:
+    except (*EXPECTED, asyncio.CancelledError, SystemExit):  # a signal too: whoever sent it has to know
         down = command(settings, "down")
         say(f"NOT known to be stopped. Try again; on this machine {down} ends every process at once.")
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -40,18 +41,19 @@ def one(cli: Cli, query: str) -> Any:
         return host.execute(query.encode()).fetchall()[0][0]
 
 
-def killed(cli: Cli, *command: str, holding: str = LOCKED) -> None:
-    """Start it, let it wait for what its commit needs, and kill it there."""
+def killed(cli: Cli, *command: str, holding: str = LOCKED, by: signal.Signals = signal.SIGKILL) -> tuple[int, str]:
+    """Start it, let it wait for what its commit needs, and end it there; gives its code and what it said."""
     with cli.owner("host") as host:
         host.autocommit = False
         host.execute(holding.encode())
         process = cli.start(*command)
         _until(cli, lambda: one(cli, WAITS) > 0)
-        process.kill()
-        process.communicate(timeout=10)
+        process.send_signal(by)
+        _, said = process.communicate(timeout=10)
         host.execute("SELECT pg_advisory_unlock_all()")
         host.rollback()
     _until(cli, lambda: one(cli, WAITS) == 0)
+    return process.returncode, said
 
 
 def _until(cli: Cli, true: Any) -> None:
@@ -65,6 +67,13 @@ def _until(cli: Cli, true: Any) -> None:
 def done(cli: Cli, *command: str) -> None:
     said = cli(*command)
     assert said.code == 0, said.err + said.out
+
+
+def test_a_stop_that_is_broken_off_with_ctrl_c_says_that_nothing_is_known_to_be_stopped(kessai: Cli):
+    code, said = killed(kessai, *STOP, by=signal.SIGINT)
+    assert code == 130
+    assert "NOT known to be stopped" in said
+    assert one(kessai, ENGAGED) is None
 
 
 def test_killed_before_each_of_their_commits_they_leave_what_was_and_the_next_one_does_it(kessai: Cli):
