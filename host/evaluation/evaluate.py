@@ -100,7 +100,7 @@ async def _opened(settings: Settings, authorization: AuthorizationSet, todo: Pla
     root = place.home_of(home_root(settings))
     choice = PostgresChoice(settings.postgres_bin, settings.postgres_os_user)
     async with (
-        mail_server(frozenset(todo.struck(at_mail=True))) as mail,
+        mail_server(todo.orders(), frozenset(todo.struck(at_mail=True))) as mail,
         wire(todo.struck(at_mail=False)) as line,
         place.databases(root, choice) as parts,
         database(assembly.host_dsn(parts), POOL_SIZE) as pool,
@@ -196,7 +196,8 @@ async def _entry(opened: Opened, run: Run, provider: Provider, everybodys: froze
     workflows = seen.Workflows(tuple(one for one in found if one is not None), BY_RELEASE)
     _refuse_other_versions(case, workflows)
     outside = seen.outside(case, provider, seen.keys_of(provider, run.workflow_ids), everybodys)
-    got = seen.got(case, workflows, provider, outside, opened.mail.accepted, run.seconds)
+    mailed = opened.mail.of(str(case.request["order_id"]))
+    got = seen.got(case, workflows, provider, outside, mailed, run.seconds)
     return scored(case, got, _evidence(opened, run), _limits())
 
 

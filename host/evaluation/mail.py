@@ -32,11 +32,15 @@ class Turned:
 
 @dataclass
 class Mail:
-    """`refused` are the orders whose notices are turned away; `accepted` counts messages by their Message-ID."""
+    """`orders` are those that it knows in a message; the notices of `refused` are turned away.
 
+    `accepted` counts messages by their order, as their own text names it, and their Message-ID.
+    """
+
+    orders: frozenset[str]
     refused: frozenset[str]
     port: int = 0
-    accepted: Counter[str] = field(default_factory=Counter)
+    accepted: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     turned: list[Turned] = field(default_factory=list)
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,26 +62,29 @@ class Mail:
         finally:
             writer.close()
 
+    def of(self, order: str) -> dict[str, int]:
+        """Tell how often each message about an order was taken."""
+        return {message_id: times for (about, message_id), times in self.accepted.items() if about == order}
+
     def _judge(self, content: bytes) -> bytes:
         message = message_from_bytes(content, policy=policy.default)
         message_id, order = str(message["Message-ID"]), self._order(message)
-        if order is not None:
-            self.turned.append(Turned(datetime.now(UTC), message_id, order))
+        if order in self.refused:
+            self.turned.append(Turned(datetime.now(UTC), message_id, str(order)))
             return _REFUSED
-        self.accepted[message_id] += 1
+        self.accepted[order, message_id] += 1
         return b"250 ok\r\n"
 
     def _order(self, message: EmailMessage) -> str | None:
-        """Find the order of the body that is to be refused; a notice names its order on a line of its own."""
-        ends = tuple(f": {order}" for order in self.refused)
-        lines = message.get_content().splitlines() if ends else ()
-        return next((line.rpartition(": ")[2] for line in map(str.rstrip, lines) if line.endswith(ends)), None)
+        """Find the order that the body names, on a line of its own."""
+        named = (line.rstrip().rpartition(": ")[2] for line in message.get_content().splitlines())
+        return next((order for order in named if order in self.orders), None)
 
 
 @asynccontextmanager
-async def mail_server(refused: frozenset[str]) -> AsyncIterator[Mail]:
+async def mail_server(orders: frozenset[str], refused: frozenset[str]) -> AsyncIterator[Mail]:
     """Listen on a free loopback port for as long as the block lasts."""
-    mail = Mail(refused)
+    mail = Mail(orders, refused)
     server = await asyncio.start_server(mail.talk, LOOPBACK, 0, limit=BYTES_MAX)
     mail.port = server.sockets[0].getsockname()[1]
     try:

@@ -61,6 +61,10 @@ class Plan:
             and (fault.kind is FaultKind.NOTICE_FAILURE) is at_mail
         }
 
+    def orders(self) -> frozenset[str]:
+        """Name the orders that the cases are about."""
+        return frozenset(str(one.case.request["order_id"]) for one in self.cases)
+
     def approvers(self) -> frozenset[str]:
         """Name those who decide."""
         decisions = (one.case.decision for one in self.cases)

@@ -90,12 +90,11 @@ def got(
     mailed: Mapping[str, int],
     seconds: float,
 ) -> Got:
-    """Put together what was seen; `mailed` counts accepted messages by their id, `seconds` is the clock on the wall."""
+    """Put together what was seen; `mailed` counts the messages about its order that were taken, by their ids."""
     records = workflows.records()
     calls = [call for record in records for call in record.calls]
     proposed = [call for call in calls if call.undoes is None]
     logged = _logged(provider, workflows)
-    notices = made.ids("notice")
     first = records[0] if records else None
     return Got(
         workflow_ids=workflows.ids(),
@@ -111,7 +110,7 @@ def got(
         retries=sum(max(0, len(call.attempts) - 1) for call in proposed),
         effects=Effects(
             returns=len(made.ids("return")),
-            notices=max(len(notices), sum(mailed.get(one, 0) for one in notices)),
+            notices=_notices(made, mailed),
         ),
         approver=_approver(records),
         compensation=_compensation(records),
@@ -124,6 +123,12 @@ def got(
         active_seconds=max((row["workflow"]["active_ms"] for row, _ in workflows.rows), default=0) / 1000,
         tools_sha256=(),
     )  # fmt: skip
+
+
+def _notices(made: Outside, mailed: Mapping[str, int]) -> int:
+    """Count the notices that left, where that is more than the table says; a correction is none."""
+    corrections = set(made.ids("correction"))
+    return max(len(made.ids("notice")), sum(times for one, times in mailed.items() if one not in corrections))
 
 
 def _logged(provider: Provider, workflows: Workflows) -> set[str]:

@@ -4,9 +4,9 @@
 SELECT task_id, jti, tool, purpose, idempotency_key, outcome FROM calls.log WHERE use = 'call' ORDER BY seq
 
 -- name: made
--- Returns and notices that some call has made; what came with the loaded data has no key.
+-- Returns, notices and corrections that some call has made; what came with the loaded data has no key.
 SELECT 'return' AS kind, tenant_id, return_id AS id, order_id, customer_id, idempotency_key
   FROM returns.returns WHERE status = 'created' AND (idempotency_key IS NOT NULL OR created_at <> requested_at)
 UNION ALL
-SELECT 'notice', tenant_id, message_id, order_id, customer_id, idempotency_key
-  FROM notices.audited WHERE kind = 'return' AND status IN ('sent', 'unknown')
+SELECT CASE kind WHEN 'return' THEN 'notice' ELSE 'correction' END, tenant_id, message_id, order_id, customer_id, idempotency_key
+  FROM notices.audited WHERE status IN ('sent', 'unknown')

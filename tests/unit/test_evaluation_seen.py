@@ -52,11 +52,16 @@ def test_an_effect_is_the_cases_by_its_key_or_by_its_order_where_the_key_is_nobo
 
 
 def test_a_mail_counts_as_often_as_it_was_taken_and_a_row_without_one_counts_still():
-    notice = made("key-1", kind="notice", number="<m@shop.example>")
+    mail = "<m@shop.example>"
+    notice, correction = (
+        made("key-1", kind="notice", number=mail),
+        made("key-1", kind="correction", number="<c@shop.example>"),
+    )
 
     assert got(notice).effects.notices == 1
-    assert got(notice, mailed={"<m@shop.example>": 2}).effects.notices == 2
-    assert got(mailed={"<m@shop.example>": 1}).effects.notices == 0
+    assert got(notice, mailed={mail: 2}).effects.notices == 2
+    assert got(notice, correction, mailed={mail: 1, "<c@shop.example>": 1}).effects.notices == 1
+    assert got(mailed={mail: 1}).effects.notices == 1  # of which no table knows
 
 
 def test_a_case_that_was_never_taken_in_stands_nowhere():
