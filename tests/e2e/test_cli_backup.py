@@ -16,7 +16,7 @@ from host.stack.binaries import wheel_directory
 from tests.support.cli import EXAMPLES, Cli
 from tests.support.records import fits
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("cli-backup")]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.xdist_group("cli-backup")]
 
 WAIT_SECONDS = 60.0
 # pg_dump waits for it, and whoever holds it is not taken for somebody who forgot

@@ -18,7 +18,7 @@ from tests.support.backups import replaced, told, with_parts
 from tests.support.cli import EXAMPLES, Cli, case, written
 from tests.support.records import fits
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("cli-backup")]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.xdist_group("cli-backup")]
 
 WAIT_SECONDS = 60.0
 NORMAL = str(EXAMPLES / "normal.json")
