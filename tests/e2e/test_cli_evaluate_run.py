@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from host.evaluation.place import home_of
+from shared_contracts.evaluation import FaultKind
 from shared_contracts.evaluation_report import FaultEvidence
 from tests.support.cli import Cli
 from tests.support.evaluating import changed, chosen, evaluate, written
@@ -30,7 +31,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
 def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_to_happen(cli: Cli, tmp_path: Path):
     cases = chosen(
         "normal-01", "high-value-01", "high-value-12", "duplicate-01", "duplicate-05", "foreign-order-01",
-        DISCONNECTED, "midway-fault-06", "midway-fault-07", "midway-fault-08",
+        DISCONNECTED, "midway-fault-01", "midway-fault-03", "midway-fault-06", "midway-fault-07", "midway-fault-08",
     )  # fmt: skip
 
     found = evaluate(cli, tmp_path, cases, "--concurrency", "4")
@@ -42,6 +43,9 @@ def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_t
     assert not found.report.compared.untracked + found.report.compared.missing + found.report.compared.duplicate
     seen = {case.id: case.evidence for case in found.report.cases if case.evidence is not None}
     assert {one.seen for one in seen.values()} == {"wire", "clock", "mail"}
+    struck = [case for case in cases if case.fault is not None]
+    assert {case.fault.kind for case in struck} == set(FaultKind)
+    assert all(seen[case.id].fired == case.fault.times and seen[case.id].details for case in struck)
     assert not cli.home.exists()
 
 
