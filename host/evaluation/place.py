@@ -9,7 +9,7 @@ Invariant: one evaluation at a time. What a killed one left is ended by the next
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,7 +41,10 @@ async def drop(root: Path) -> bool:
     home = existing_home(root)
     if home is not None and holders_lock(home).exists():
         _alone(holders_lock(home), root).close()
-    return await empty_home(root)
+    dropped = await empty_home(root)
+    with suppress(OSError):  # something of somebody else's lies there, or nothing ever did
+        root.rmdir()
+    return dropped
 
 
 @asynccontextmanager
