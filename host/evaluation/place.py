@@ -42,9 +42,13 @@ async def drop(root: Path) -> bool:
     if home is not None and holders_lock(home).exists():
         _alone(holders_lock(home), root).close()
     dropped = await empty_home(root)
+    _leave(root)
+    return dropped
+
+
+def _leave(root: Path) -> None:
     with suppress(OSError):  # something of somebody else's lies there, or nothing ever did
         root.rmdir()
-    return dropped
 
 
 @asynccontextmanager
