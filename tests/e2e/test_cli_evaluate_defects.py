@@ -11,7 +11,7 @@ from tests.support.cli import Cli
 from tests.support.defects import DEFECTS, Defect, Plant
 from tests.support.evaluating import chosen, copied, evaluate, planted
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 NAMES = [defect.name.replace(" ", "_") for defect in DEFECTS]
 
 

@@ -8,11 +8,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import make_conninfo
+
+from tests.support.forked import Loaded
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "returns"
@@ -56,14 +60,13 @@ class Cli:
         )  # fmt: skip
 
     def __call__(self, *arguments: str, given: str = "", **more: str) -> Said:
-        with self.start(*arguments, **more) as process:
-            try:
-                out, err = process.communicate(given, timeout=SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
-        said = Said(process.returncode, out, err)
-        assert "Traceback" not in out + err, out + err
+        with TemporaryFile() as read, TemporaryFile() as out, TemporaryFile() as err:
+            read.write(given.encode())
+            read.seek(0)
+            streams = (read.fileno(), out.fileno(), err.fileno())
+            code = _loaded().run(arguments, self.environment(**more), streams, SECONDS_MAX)
+            said = Said(code, *(os.pread(one, 1 << 26, 0).decode() for one in streams[1:]))
+        assert "Traceback" not in said.out + said.err, said.out + said.err
         return said
 
     def with_settings(self, **settings: str) -> Cli:
@@ -87,6 +90,11 @@ class Cli:
 
 
 COMMAND = (sys.executable, "-m", "host.cli")
+
+
+@cache
+def _loaded() -> Loaded:
+    return Loaded(ROOT, Cli(ROOT, {}).environment())
 
 
 def case(name: str, **changes: Any) -> dict[str, Any]:
