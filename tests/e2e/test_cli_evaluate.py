@@ -146,10 +146,10 @@ def test_what_is_no_page_is_not_written_over(nowhere: Cli, tmp_path: Path):
 def test_without_what_draws_pictures_it_says_what_to_install(nowhere: Cli, tmp_path: Path, module: str):
     (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError('no', name={module!r})\n", encoding="utf-8")
     path = written(tmp_path, "report.json", report([]))
-    said = nowhere("eval", "html", path, PYTHONPATH=f"{tmp_path}:{ROOT}")
+    said = nowhere.plainly("eval", "html", path, PYTHONPATH=f"{tmp_path}:{ROOT}")
     assert (said.code, said.out) == (15, "")
     assert "pip install 'kessai[report]'" in said.err
-    assert nowhere("eval", "gate", path, PYTHONPATH=f"{tmp_path}:{ROOT}").code == 1
+    assert nowhere.plainly("eval", "gate", path, PYTHONPATH=f"{tmp_path}:{ROOT}").code == 1
     assert not (tmp_path / "report.html").exists()
 
 

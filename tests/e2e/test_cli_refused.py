@@ -37,15 +37,18 @@ STANDS: dict[str, tuple[set[str], set[str]]] = {
     "REJECTED": ({"reapply", "show", "explain"}, set(ACTS) - {"reapply"}),
     "RECEIVED": ({"show", "explain"}, set(ACTS)),
 }
+OWN = {"COMPLETED": {"order_id": "A-1031", "customer_id": "C-2031"}}  # no example's, whose units other tests need
 
 
 @pytest.fixture(scope="module")
 def stands(stack: Cli, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """A case in each place."""
     folder = tmp_path_factory.mktemp("refused")
-    names = {"COMPLETED": "normal", "WAITING_APPROVAL": "high-value", "NEEDS_REVIEW": "dangerous"}
+    names = {"COMPLETED": "fault-429", "WAITING_APPROVAL": "high-value", "NEEDS_REVIEW": "dangerous"}
     found = {
-        state: stack("run", written(folder, case(name, request_id=f"refused-{name}")), "--json").json()
+        state: stack(
+            "run", written(folder, case(name, request_id=f"refused-{name}", **OWN.get(state, {}))), "--json"
+        ).json()
         for state, name in names.items()
     }
     rejected = stack("run", str(EXAMPLES / "final-sale.json"), "--json").json()

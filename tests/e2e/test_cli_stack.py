@@ -14,7 +14,7 @@ import pytest
 from tests.support.cli import EXAMPLES, Cli
 from tests.support.records import fits
 
-pytestmark = pytest.mark.xdist_group("cli-mistakes")
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("cli-mistakes")]
 
 
 def listens(port: int) -> bool:

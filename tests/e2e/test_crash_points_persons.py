@@ -19,7 +19,7 @@ from tests.crash.office import WORD, Office, commands_printed, opened
 from tests.crash.stage import Stage
 
 pytest_plugins = ["tests.crash.fixtures"]
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("crash_persons")]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180), pytest.mark.xdist_group("crash_persons")]
 
 STEP, WAKE = "commit_steps", "procrastinate_defer_jobs"  # the last statement of a commit, with a wake-up or without
 UNDOING = 7  # commits of a driver: look, cancel, read back, look again, correct, read back, end

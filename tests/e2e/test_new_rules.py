@@ -16,7 +16,7 @@ from tests.support.pages import blocks
 
 pytestmark = pytest.mark.xdist_group("cli-mistakes")
 PART = (ROOT / "RUNBOOK.md").read_text("utf-8").partition("\n## New rules\n")[2].partition("\n## ")[0]
-LOAD, TAKE_IN, EARLIER, _LOAD_CLAIMS, RIGHTS = blocks(PART, "sh")
+LOAD, TAKE_IN, EARLIER, _LOAD_CLAIMS, _LOAD_RETAIL, RIGHTS = blocks(PART, "sh")
 SHOP = json.loads((ROOT / "tool_server" / "demo" / "shop.json").read_text("utf-8"))
 AUTHZ = json.loads((ROOT / "host" / "data" / "authz-v7.json").read_text("utf-8"))
 BEGIN = "2026-07-31T00:00:00+09:00"  # the examples' customers ask the day before

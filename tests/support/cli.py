@@ -59,6 +59,12 @@ class Cli:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
+    def plainly(self, *arguments: str, **more: str) -> Said:
+        """Run it in a process of its own that loads everything itself: for what changes which modules there are."""
+        with self.start(*arguments, **more) as process:
+            out, err = process.communicate(timeout=SECONDS_MAX)
+        return Said(process.returncode, out, err)
+
     def __call__(self, *arguments: str, given: str = "", **more: str) -> Said:
         with TemporaryFile() as read, TemporaryFile() as out, TemporaryFile() as err:
             read.write(given.encode())
