@@ -66,9 +66,8 @@ async def _engage(pool: Pool, by: By, reason: str, scopes: Sequence[str]) -> tup
             async with connection.transaction():
                 await stops.wait_briefly(connection)
                 await stops.engage(connection, scopes, by, reason, "operator")
-        except (
-            LockNotAvailable
-        ):  # a commit takes milliseconds: whoever holds the lock for seconds is stuck, or means to
+        except LockNotAvailable:
+            # a commit takes milliseconds: whoever holds the lock for seconds is stuck, or means to
             async with connection.transaction():
                 await stops.be_patient(connection)  # with others who change the same rows
                 await stops.engage(connection, scopes, by, reason, "operator", behind=False)
