@@ -46,7 +46,7 @@ def test_new_work_under_a_stop_is_refused_and_nothing_is_written(stack: Cli, tmp
 
 def test_a_case_that_a_stop_halts_keeps_its_place_and_goes_on_when_the_stop_is_lifted(stack: Cli, tmp_path: Path):
     own = {"order_id": "A-1036", "customer_id": "C-2036"}  # no example's, whose units other tests need
-    file = written(tmp_path, case("fault-disconnect", request_id="halted", **own))
+    file = written(tmp_path, case("fault-disconnect", request_id="halted-by-a-stop", **own))
     with stopped(stack, "updates"):
         said = stack("run", file, "--json")
         record = said.json()

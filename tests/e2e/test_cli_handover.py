@@ -53,7 +53,7 @@ def test_a_case_that_has_its_answer_or_waits_for_one_is_refused_with_what_is_pos
 
 
 def test_an_open_case_has_a_sheet_while_work_is_stopped(stack: Cli, tmp_path: Path):
-    waiting = stack("run", written(tmp_path, case("high-value", request_id="under-a-stop")), "--json").json()
+    waiting = stack("run", written(tmp_path, case("high-value", request_id="waits-under-a-stop")), "--json").json()
     with stack.owner("host") as sql:
         sql.execute("UPDATE stop SET engaged = true, actor = 'ito', reason = 'a drill' WHERE scope = 'updates'")
         try:

@@ -28,7 +28,7 @@ def kessai(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     assert cli("up").code == 0
     with cli.owner("host") as host:
         host.execute("UPDATE stop SET engaged = true WHERE scope = 'updates'")
-        file = written(tmp_path_factory.mktemp("case"), case("normal", request_id="halted"))
+        file = written(tmp_path_factory.mktemp("case"), case("normal", request_id="halted-by-a-kill"))
         assert cli("run", file).code == 14
         host.execute("UPDATE stop SET engaged = false")
         host.execute("UPDATE workflow SET wake_at = 'infinity'")

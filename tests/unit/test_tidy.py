@@ -117,3 +117,11 @@ def test_nobody_claims_that_something_happens_only_once_by_itself():
     claim = re.compile("exactly[- ]" + "once", re.IGNORECASE)
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(path for _, path in sources(*PROGRAMS, "tests"))]
     assert [page.name for page in pages if claim.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_no_two_tests_that_share_a_stack_name_the_same_request():
+    named = re.compile(r'case\([^\n]*request_id="([^"]+)"')
+    files = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests" / "e2e").glob("test_*.py"))]
+    ids = [request for text in files if 'xdist_group("cli")' in text for request in named.findall(text)]
+    assert ids
+    assert sorted(set(ids)) == sorted(ids)
