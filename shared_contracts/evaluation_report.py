@@ -117,9 +117,11 @@ class Conditions(Contract):
 class CostRates(Contract):
     """What each thing costs, in the currency's minor unit; settings of whoever evaluates, not measurements.
 
-    `retry` comes on top of its call. A rate of zero is a component that nobody has put a price on.
+    `basis` is `assumed` where nobody gave rates, so that those packaged here were taken. `retry` comes on top of its
+    call. A rate of zero is a component that nobody has put a price on.
     """
 
+    basis: Literal["assumed", "given"]
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
     model_call: Price
     tool_call: Price
@@ -138,9 +140,11 @@ class RunLimits(Contract):
 
 
 class ToolTested(Contract):
-    """How many of a tool's contract tests passed against the same build."""
+    """How many of a tool's contract tests passed, of which build of it and of which version of its contract."""
 
     tool: Label
+    version: Label
+    build: str
     passed: Count
     of: Annotated[int, Field(ge=1)]
 

@@ -26,7 +26,7 @@ class RunByDefault(typer.core.TyperGroup):
         return super().parse_args(ctx, args)
 
 
-def run(
+def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     cases: Annotated[
         Path | None,
         typer.Option("--cases", metavar="PATH", help="A file of cases, or a directory of such files; else our own."),
@@ -50,12 +50,24 @@ def run(
             help="The one part that was changed since the report that this one is held against.",
         ),
     ] = None,
+    rates: Annotated[
+        Path | None, typer.Option("--rates", metavar="FILE", help="What things cost; else what we assume, and say so.")
+    ] = None,
+    tested: Annotated[
+        Path | None,
+        typer.Option("--contract-tests", metavar="FILE", help="What kessai contract-test --json wrote of this build."),
+    ] = None,
+    test_first: Annotated[
+        bool, typer.Option("--contract-tests-first", help="Make them now, half a minute, before any case is run.")
+    ] = False,
 ) -> None:
     """Run the cases of an evaluation against the real programs, and decide by what was seen whether they passed.
 
     It has a home of its own beside yours, with databases made anew for each run, so that nothing real is touched. What
     is done to a case on its way (no answer, a broken connection, a full mailbox, a day that passes) is done outside the
     programs, and noted there. The report is written whether it passed or not; kessai eval drop removes the home.
+
+    Where each tool's own tests are given, or made first, no case is run unless they are of this build and passed.
 
     \b
     kessai eval
@@ -65,7 +77,9 @@ def run(
     from host.commands import evaluate_run
     from host.settings import load
 
-    wanted = evaluate_run.Wanted(cases, faults, concurrency, seed, report, changed)
+    wanted = evaluate_run.Wanted(
+        cases, faults, concurrency, seed, report, changed, rates, tested, test_first
+    )  # fmt: skip
     sys.exit(launch(evaluate_run.run(load(), wanted)))
 
 

@@ -5,6 +5,8 @@ Invariant: it ends with 0 only where every item of every tool that was asked for
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.text import Text
 
 from host.commands.exits import CommandError, Exit
@@ -18,7 +20,16 @@ from shared_contracts.tools import TOOLS
 
 async def contract_test(settings: Settings, name: str | None, *, as_json: bool) -> Exit:
     """Run them; raises CommandError, StackError, NotReadyError."""
-    names = _names(name)
+    view = await ran(settings, _names(name), _unsaid if as_json else _tool)
+    if as_json:
+        write_json(dump(view))
+    else:
+        _end(view)
+    return Exit.DONE if view.passed else Exit.FAILED
+
+
+async def ran(settings: Settings, names: tuple[str, ...], done: Callable[[ToolTested], None]) -> ContractTests:
+    """Make the tests of these tools; `done` hears of each that is through. Raises StackError, NotReadyError."""
     from host.commands.log import configure  # here, since the engine and the wire take a second to import
     from host.evaluation import contract_place
     from host.evaluation.contract_bench import opened
@@ -28,17 +39,16 @@ async def contract_test(settings: Settings, name: str | None, *, as_json: bool) 
     root = contract_place.home_of(home_root(settings))
     choice = PostgresChoice(settings.postgres_bin, settings.postgres_os_user)
     async with contract_place.contract_place(root, choice) as place, opened(place, TOOLS) as bench:
-        view = await tested(bench, names, _unsaid if as_json else _tool)
-    if as_json:
-        write_json(dump(view))
-    else:
-        _end(view)
-    return Exit.DONE if view.passed else Exit.FAILED
+        return await tested(bench, names, done)
+
+
+def updating() -> tuple[str, ...]:
+    """Name the tools that update; a read has no effect that the six could count."""
+    return tuple(tool.name for tool in TOOLS.values() if tool.writes)
 
 
 def _names(name: str | None) -> tuple[str, ...]:
-    """Give the update tools that are asked for; a read has no effect that the six could count."""
-    writes = tuple(tool.name for tool in TOOLS.values() if tool.writes)
+    writes = updating()
     if name is None:
         return writes
     if name not in writes:

@@ -11,7 +11,7 @@ from host.commands.exits import CommandError, Exit
 from host.commands.output import console, write_json
 from host.evaluation.compare import compare as compared
 from host.evaluation.gate import gate as decided
-from shared_contracts.base import dump, parse
+from shared_contracts.base import M, dump, parse
 from shared_contracts.evaluation_report import EvaluationReport
 from shared_contracts.named_file import Unread, read_file
 from shared_contracts.strict_json import NotJsonError, strict_json
@@ -45,19 +45,24 @@ def compare(before: Path, after: Path, *, as_json: bool) -> Exit:
 
 def read_report(path: Path) -> EvaluationReport:
     """Read one; raises CommandError."""
+    return read_document(path, EvaluationReport, "report of an evaluation", MEND)
+
+
+def read_document(path: Path, model: type[M], what: str, mend: str) -> M:
+    """Read a document that a command wrote; raises CommandError, which calls it `what` and says how to mend it."""
     content = read_file(path, REPORT_BYTES_MAX)
     if isinstance(content, Unread):
-        raise CommandError(Exit.BAD_INPUT, f"{path} cannot be read: {content.why}", MEND)
+        raise CommandError(Exit.BAD_INPUT, f"{path} cannot be read: {content.why}", mend)
     try:
         document = strict_json(content)
         if not isinstance(document, dict):
-            raise CommandError(Exit.BAD_INPUT, f"{path} is no report of an evaluation: it is no JSON object", MEND)
-        return parse(EvaluationReport, document)
+            raise CommandError(Exit.BAD_INPUT, f"{path} is no {what}: it is no JSON object", mend)
+        return parse(model, document)
     except NotJsonError as error:
-        raise CommandError(Exit.BAD_INPUT, f"{path} is no report of an evaluation: {error}", MEND) from error
+        raise CommandError(Exit.BAD_INPUT, f"{path} is no {what}: {error}", mend) from error
     except ValidationError as error:
-        what = f"{path} is no report of an evaluation: it has {error.error_count()} faults"
-        raise CommandError(Exit.BAD_INPUT, what, "\n".join((*_faults(error), MEND))) from error
+        told = f"{path} is no {what}: it has {error.error_count()} faults"
+        raise CommandError(Exit.BAD_INPUT, told, "\n".join((*_faults(error), mend))) from error
 
 
 def _faults(error: ValidationError) -> list[str]:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from host.commands import evaluate_html, evaluate_sheets
+from host.commands import evaluate_beside, evaluate_html, evaluate_sheets
 from host.commands.exits import CommandError, Exit
 from host.commands.output import console, plain, say
 from host.evaluation.gate import gate
@@ -49,13 +49,17 @@ class Wanted:
     seed: int | None
     report: Path | None
     changed: str | None
+    rates: Path | None
+    tested: Path | None  # what `contract-test --json` wrote
+    test_first: bool
 
 
 async def run(settings: Settings, wanted: Wanted) -> Exit:
     """Run an evaluation; raises CommandError, StackError, NotReadyError, SettingsError."""
-    cases, changed = _cases(wanted), _changed(wanted)
+    cases, changed, rates = _cases(wanted), _changed(wanted), evaluate_beside.rates(wanted.rates)
+    told = evaluate_beside.tests_of_file(wanted.tested)
     from host.commands.log import configure  # here, since the engine and the wire take a second to import
-    from host.evaluation.evaluate import evaluated
+    from host.evaluation.evaluate import Beside, evaluated
     from host.evaluation.plan import UnfitError, plan
 
     configure()
@@ -64,8 +68,9 @@ async def run(settings: Settings, wanted: Wanted) -> Exit:
     try:
         todo = plan(settings, authorization, cases, wanted.concurrency, seed, changed)
         directory = _directory(wanted)
+        tested = await evaluate_beside.tests_made(settings) if wanted.test_first else told
         with _told(len(todo.cases)) as step:
-            report = await evaluated(settings, authorization, todo, step)
+            report = await evaluated(settings, authorization, todo, Beside(rates, tested), step)
     except UnfitError as error:
         mend = "\n".join((*error.problems[1:], "No report was written."))
         raise CommandError(Exit.BAD_INPUT, error.problems[0], mend) from error

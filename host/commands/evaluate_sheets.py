@@ -149,7 +149,9 @@ def _rate(of: Rate | PerItem) -> str:
 
 
 def _cost(to: Console, of: Cost) -> None:
-    made = table("component", "quantity", "", "rate", of.currency, "", title="\ncost, in minor units")
+    made = table(
+        "component", "quantity", "", "rate", of.currency, "", title=f"\ncost, in minor units, by {of.basis} rates"
+    )
     for part in of.parts:
         add(made, part.name, f"{part.quantity:g}", part.unit, f"{part.rate:g}", f"{part.cost:.2f}", part.said)
     add(made, "together", "", "", "", f"{of.total:.2f}", "")

@@ -6,10 +6,12 @@ Invariant: an item holds only where both do, and the evidence of the trial is pr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 from host.evaluation.contract_bench import Bench
 from host.evaluation.contract_documents import ContractTests, Item, Test, ToolTested, Trial
 from host.evaluation.contract_suite import Seen, never_resent, six, tried, unapproved
+from host.stack.build import installed_build
 from shared_contracts.contract import Tool, blanks
 from shared_contracts.form_checks import checklist
 
@@ -20,7 +22,12 @@ async def tested(bench: Bench, names: tuple[str, ...], done: Callable[[ToolTeste
     for name in names:
         tools.append(await _tool(bench, bench.tools[name]))
         done(tools[-1])
-    return ContractTests(passed=all(one.passed for one in tools), tools=tuple(tools))
+    return ContractTests(
+        passed=all(one.passed for one in tools),
+        made_at=datetime.now(UTC),
+        build=installed_build().code,
+        tools=tuple(tools),
+    )
 
 
 async def _tool(bench: Bench, tool: Tool) -> ToolTested:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from shared_contracts.base import Contract, Label
 
@@ -45,7 +45,9 @@ class ToolTested(Contract):
 
 
 class ContractTests(Contract):
-    """`kessai contract-test`: passed where every tool that was asked for has."""
+    """`kessai contract-test`: passed where every tool that was asked for has; of which build, and when."""
 
     passed: bool
+    made_at: AwareDatetime
+    build: str
     tools: Annotated[tuple[ToolTested, ...], Field(min_length=1)]

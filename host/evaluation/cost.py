@@ -31,6 +31,7 @@ def cost(entries: Sequence[Entry], rates: CostRates, model: str) -> Cost:
     total = sum((quantity * _exact(each) for _, quantity, _, each in used), Decimal(0))
     items = sum(map(completed, entries))
     return Cost(
+        basis=rates.basis,
         currency=rates.currency,
         parts=tuple(_part(*one, said=NO_MODEL if none and one[0] == "model" else "") for one in used),
         total=half_up(total),

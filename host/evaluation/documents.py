@@ -132,9 +132,11 @@ class CostPart(Contract):
 class Cost(Contract):
     """What the run cost in the currency's minor unit, to two decimals, half up, and per correctly completed case.
 
-    `zero`: the whole is nothing at all, before any rounding; `missing`: components that have no rate.
+    `basis`: whether whoever evaluated gave the rates, or they were assumed. `zero`: the whole is nothing at
+    all, before any rounding; `missing`: components that have no rate.
     """
 
+    basis: Literal["assumed", "given"]
     currency: str
     parts: tuple[CostPart, ...]
     total: Amount
@@ -146,7 +148,7 @@ class Cost(Contract):
 
 RefusalCode = Literal[
     "too_few_cases", "case_repeated", "fault_not_proved", "nothing_compared", "cost_component_missing",
-    "cost_per_item_zero", "scored_otherwise",
+    "cost_per_item_zero", "scored_otherwise", "contract_test_failed", "contract_test_of_another_version",
 ]  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from host.evaluation.conduct import Bench, Run, conduct
 from host.evaluation.lift import Lifts
 from host.evaluation.mail import SENDER, Mail, mail_server
 from host.evaluation.people import trusted_people
-from host.evaluation.plan import KIND, PINNED, RATES, Plan, UnfitError
+from host.evaluation.plan import KIND, PINNED, Plan, UnfitError
 from host.evaluation.score import scored
 from host.evaluation.watch import Watch
 from host.evaluation.wire import Conflict, Wire, wire
@@ -47,16 +47,26 @@ from shared_contracts.evaluation import EvaluationCase, FaultKind
 from shared_contracts.evaluation_report import (
     NO_MODEL,
     Conditions,
+    CostRates,
     Entry,
     EvaluationReport,
     FaultEvidence,
     RunLimits,
+    ToolTested,
 )
 from shared_contracts.tools import TOOLS
 
 POOL_SIZE, OWNERS_POOL_SIZE = 8, 4
 ALIVE_SECONDS = 0.5
 NO_LIMIT = "100000"  # calls a second: what is evaluated is not how it paces itself
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What stands in the report and is not seen of its cases: what things cost, and the tools' own tests."""
+
+    rates: CostRates
+    tested: tuple[ToolTested, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +81,7 @@ class Opened:
 
 
 async def evaluated(
-    settings: Settings, authorization: AuthorizationSet, todo: Plan, done: Callable[[Run], None]
+    settings: Settings, authorization: AuthorizationSet, todo: Plan, beside: Beside, done: Callable[[Run], None]
 ) -> EvaluationReport:
     """Run it; raises UnfitError, StackError, NotReadyError."""
     began, made_at = time.monotonic(), datetime.now(UTC)
@@ -86,9 +96,9 @@ async def evaluated(
             seconds=round(time.monotonic() - began, 3),
             build=opened.parts.build.code,
             conditions=_conditions(todo),
-            rates=RATES,
+            rates=beside.rates,
             limits=_limits(),
-            contract_tests=(),
+            contract_tests=beside.tested,
             cases=entries,
             compared=(await reconciled(auditors)).as_compared(),
             stops=tuple(opened.lifts.said),
@@ -124,13 +134,13 @@ async def _opened(settings: Settings, authorization: AuthorizationSet, todo: Pla
                 kind=known[KIND, CURRENT[KIND].release],
                 pins=pins(settings, authorization),
                 people=people,
-                watch=Watch(pool, _Beside(parts, programs, lifts).look),
+                watch=Watch(pool, _Alongside(parts, programs, lifts).look),
             )
             yield Opened(parts, bench, lifts, mail, line)
 
 
 @dataclass
-class _Beside:
+class _Alongside:
     """What is looked at while cases run: that both programs live, and that no stop stays."""
 
     parts: StackParts

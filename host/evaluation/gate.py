@@ -25,7 +25,7 @@ from host.evaluation.documents import (
 from host.evaluation.metrics import found, measures
 from host.evaluation.score import problems
 from shared_contracts.evaluation import Category, FaultKind
-from shared_contracts.evaluation_report import NO_MODEL, Compared, Entry, EvaluationReport
+from shared_contracts.evaluation_report import NO_MODEL, Compared, Entry, EvaluationReport, ToolTested
 
 CASES_MIN = 120
 COUNTS: dict[Category, int] = {
@@ -94,6 +94,8 @@ def refusals(report: EvaluationReport, entries: Entries, priced: Cost) -> tuple[
     otherwise = tuple(new.id for old, new in zip(report.cases, entries, strict=True) if old.problems != new.problems)
     few = _too_few(entries)
     per_item = "the whole run cost nothing at all, which no run does"
+    failed = tuple(one.tool for one in report.contract_tests if one.passed < one.of)
+    others = tuple(one.tool for one in report.contract_tests if _of_another_version(one, report))
     held: tuple[tuple[RefusalCode, bool, str, tuple[str, ...]], ...] = (
         ("too_few_cases", few is not None, few if few is not None else "", ()),
         ("case_repeated", bool(twice), "a case stands in the report several times", twice),
@@ -102,8 +104,21 @@ def refusals(report: EvaluationReport, entries: Entries, priced: Cost) -> tuple[
         ("cost_component_missing", bool(priced.missing), "a component of the cost has no rate", priced.missing),
         ("cost_per_item_zero", priced.items > 0 and priced.zero, per_item, ()),
         ("scored_otherwise", bool(otherwise), "what is wrong with a case is not what the report says of it", otherwise),
+        ("contract_test_failed", bool(failed), "a tool is combined that does not pass on its own", failed),
+        (
+            "contract_test_of_another_version",
+            bool(others),
+            "its contract tests are of another build or version",
+            others,
+        ),
     )
     return tuple(Refusal(code=code, said=said, ids=ids) for code, applies, said, ids in held if applies)
+
+
+def _of_another_version(tested: ToolTested, report: EvaluationReport) -> bool:
+    """Tell whether tests are of another build, or of another contract than the cases were run under."""
+    due = report.conditions.tools.get(tested.tool, tested.version)
+    return tested.build != report.build or tested.version != due
 
 
 def _too_few(entries: Entries) -> str | None:
@@ -180,8 +195,9 @@ def _tested(report: EvaluationReport) -> Shown:
     if not report.contract_tests:
         return Shown(shown=None, said="no contract test was run beside this evaluation")
     passed, of = sum(one.passed for one in report.contract_tests), sum(one.of for one in report.contract_tests)
-    tools = f"{len(report.contract_tests)} tools"
-    return Shown(shown=passed >= of, said=f"{passed} of {of} contract tests of {tools}")
+    tools = ", ".join(f"{one.tool} {one.version}" for one in report.contract_tests)
+    held = passed >= of and not any(_of_another_version(one, report) for one in report.contract_tests)
+    return Shown(shown=held, said=f"{passed} of {of} contract tests of {tools}")
 
 
 def _model(report: EvaluationReport) -> Claim:

@@ -15,7 +15,7 @@ from host.settings import Settings
 from host.workflows.catalogue import CURRENT
 from shared_contracts.evaluation import EvaluationCase, Fault, FaultKind
 from shared_contracts.evaluation_cases import CaseSet
-from shared_contracts.evaluation_report import Component, CostRates
+from shared_contracts.evaluation_report import Component
 from shared_contracts.tools import TOOLS
 
 KIND = "returns"
@@ -23,12 +23,6 @@ KIND = "returns"
 PINNED: Mapping[str, str] = {
     "order_snapshot": "2026-07-30T00:00:00+09:00", "policy_version": "policy-v12", "authz_version": "authz-v7",
 }  # fmt: skip
-# Ours, to be replaced by whoever knows better: an attempt's share of machines and of what its tool is billed for, and
-# a minute of a person who decides.
-RATES = CostRates(
-    currency="JPY", model_call=0.0, tool_call=0.2, retry=0.1, approver_minute=50.0, minutes_per_decision=3.0,
-    compensation_call=0.2,
-)  # fmt: skip
 
 
 class UnfitError(Exception):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from host.evaluation.contract_documents import Test
 from host.evaluation.place import home_of
+from host.evaluation.rates import PACKAGED
+from host.stack.build import installed_build
 from shared_contracts.evaluation import FaultKind
 from shared_contracts.evaluation_report import FaultEvidence
+from shared_contracts.tools import TOOLS
 from tests.support.cli import Cli
 from tests.support.evaluating import changed, chosen, evaluate, written
 
@@ -34,9 +40,12 @@ def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_t
         DISCONNECTED, "midway-fault-01", "midway-fault-03", "midway-fault-06", "midway-fault-07", "midway-fault-08",
     )  # fmt: skip
 
-    found = evaluate(cli, tmp_path, cases, "--concurrency", "4")
+    given = ("--rates", str(rates_of(tmp_path)), "--contract-tests", str(proofs(tmp_path)))
+    found = evaluate(cli, tmp_path, cases, "--concurrency", "4", *given)
 
     assert found.problems() == {}
+    assert (found.report.rates.basis, found.report.rates.tool_call) == ("given", 0.7)
+    assert {(one.passed, one.of, one.build) for one in found.report.contract_tests} == {(15, 15, found.report.build)}
     assert found.said.code == 1  # nothing is wrong but that it is a part
     assert "too_few_cases" in found.said.out.splitlines()[0]
     assert found.report.compared.compared > 0
@@ -121,6 +130,64 @@ def test_what_cannot_be_run_is_said_before_anything_is_started(cli: Cli, tmp_pat
     assert cli("eval", "--cases", str(tmp_path / "none")).code == 2
     other = cli.with_settings(KESSAI_POLICY_VERSION="policy-v13")
     assert other("eval", "--cases", str(written(tmp_path, [case])), "--report", str(tmp_path / "other")).code == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"passed": False}, "contract tests not passed"),
+        ({"build": "another"}, "the build was another"),
+        ({"tools": 1}, "was not tested"),
+        ({"held": False}, "contract tests not passed: "),
+    ],
+    ids=["not passed", "another build", "a tool lacks", "an item failed"],
+)
+def test_no_case_is_run_with_tools_that_did_not_pass_on_their_own(nowhere: Cli, tmp_path: Path, changes, said: str):
+    answer = nowhere("eval", "--contract-tests", str(proofs(tmp_path, **changes)), "--report", str(tmp_path / "none"))
+
+    assert answer.code == 2
+    assert said in answer.err
+    assert not (tmp_path / "none").exists()
+    assert not home_of(nowhere.home).exists()
+
+
+def test_rates_that_are_none_are_said_before_anything_is_started(nowhere: Cli, tmp_path: Path):
+    file = rates_of(tmp_path)
+    file.write_text(file.read_text(encoding="utf-8").replace("0.7", "0.0"), encoding="utf-8")
+
+    answer = nowhere("eval", "--rates", str(file))
+
+    assert answer.code == 2
+    assert "tool_call is 0, which is no price" in answer.err
+    assert not home_of(nowhere.home).exists()
+
+
+def rates_of(folder: Path) -> Path:
+    """The packaged rates with another price of a call."""
+    text = PACKAGED.read_text(encoding="utf-8")
+    assert text.count("tool_call = 0.2") == 1
+    file = folder / "rates.toml"
+    file.write_text(text.replace("tool_call = 0.2", "tool_call = 0.7"), encoding="utf-8")
+    return file
+
+
+def proofs(folder: Path, *, passed: bool = True, build: str | None = None, tools: int = 9, held: bool = True) -> Path:
+    """What the tests of each tool leave where all held, or something did not."""
+    trials = [{"name": name, "held": True, "said": "seen"} for name in get_args(Test)]
+    items = [{"number": n, "what": "an item", "held": held or n > 1, "said": "seen"} for n in range(1, 10)]
+    writes = [tool for tool in TOOLS.values() if tool.writes]
+    tested = [
+        {"tool": one.name, "version": one.version, "schema_digest": one.schema_digest, "passed": True, "trials": trials,
+         "items": items}
+        for one in writes[:tools]
+    ]  # fmt: skip
+    code = installed_build().code if build is None else build
+    file = folder / "tests.json"
+    file.write_text(
+        json.dumps({"passed": passed, "made_at": "2026-08-01T09:00:00Z", "build": code, "tools": tested}),
+        encoding="utf-8",
+    )
+    return file
 
 
 def wait_for(file: Path) -> None:

@@ -22,7 +22,7 @@ TOLD = "返品を受け付けました。"
 FAULTS = (*FaultKind, FaultKind.NOTICE_FAILURE, FaultKind.TIMEOUT)
 PLACES = {"approval_expiry": "clock", "notice_failure": "mail", "version_conflict": "database"}
 RATES = {
-    "currency": "JPY", "model_call": 0.0, "tool_call": 0.5, "retry": 0.25, "approver_minute": 60.0,
+    "basis": "given", "currency": "JPY", "model_call": 0.0, "tool_call": 0.5, "retry": 0.25, "approver_minute": 60.0,
     "minutes_per_decision": 2.0, "compensation_call": 1.0,
 }  # fmt: skip
 

@@ -149,7 +149,7 @@ def test_the_same_case_again_does_not_make_a_report_longer():
 
 
 def test_a_run_that_cost_nothing_is_refused_and_every_component_without_a_price_named():
-    free = dict.fromkeys(RATES, 0.0) | {"currency": "JPY"}
+    free = dict.fromkeys(RATES, 0.0) | {"currency": "JPY", "basis": "given"}
     view = gate(report(rates=free))
     assert refused(view) == {"cost_per_item_zero", "cost_component_missing"}
     named = next(one.ids for one in view.refused if one.code == "cost_component_missing")
@@ -202,12 +202,26 @@ def test_three_conclusions_stand_apart_and_without_a_model_nothing_is_said_of_an
         assert "nothing here says anything about any model" in shown.said
 
 
-@pytest.mark.parametrize(("passed", "shown"), [(6, True), (5, False)])
-def test_contract_tests_are_shown_where_the_report_has_them(passed, shown):
-    tested = [{"tool": "create_return", "passed": passed, "of": 6}, {"tool": "cancel_return", "passed": 6, "of": 6}]
-    tools = gate(report(contract_tests=tested)).claims[1]
-    assert tools.contract_test_passes.shown is shown
-    assert f"{passed + 6} of 12" in tools.contract_test_passes.said
+def tool_tested(tool: str = "create_return", **changes: Any) -> dict[str, Any]:
+    return {"tool": tool, "version": "1", "build": "0.1.0", "passed": 15, "of": 15} | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({}, None),
+        ({"passed": 14}, "contract_test_failed"),
+        ({"build": "0.2.0"}, "contract_test_of_another_version"),
+        ({"version": "2"}, "contract_test_of_another_version"),
+    ],
+)
+def test_contract_tests_are_shown_and_gate_the_report_by_their_result_and_their_version(changes, code):
+    view = gate(report(contract_tests=[tool_tested(**changes), tool_tested("cancel_return")]))
+    shown = view.claims[1].contract_test_passes
+    assert shown.shown is (code is None)
+    assert f"{changes.get('passed', 15) + 15} of 30" in shown.said
+    assert [(one.code, one.ids) for one in view.refused] == ([] if code is None else [(code, ("create_return",))])
+    assert view.passed is (code is None)
 
 
 @pytest.mark.parametrize(("calls", "tried"), [(0, False), (4, True)])

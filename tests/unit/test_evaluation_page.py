@@ -181,7 +181,7 @@ def poisoned(text: str) -> Page:
     told = dict.fromkeys(("order_snapshot", "policy", "authz", "workflow_release", "planner", "model"), text)
     compared = {"compared": 1, "external": 0, "untracked": [text], "missing": [text], "duplicate": [text]}
     changes: dict[str, Any] = {"conditions": conditions(**told, tools={text: text}), "compared": compared}
-    tests = [{"tool": text, "passed": 1, "of": 1}]
+    tests = [{"tool": text, "version": text, "build": text, "passed": 1, "of": 1}]
     return read(write(report(made, **changes, stops=[text], build=text, contract_tests=tests)))
 
 

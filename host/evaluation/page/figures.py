@@ -161,7 +161,7 @@ def cost(of: Cost) -> Figure:
     name = Name(
         "cost",
         "Cost by component",
-        f"A bar per component: what it cost, in the minor unit of {of.currency}, by rates that are settings.",
+        f"A bar per component: what it cost, in the minor unit of {of.currency}, by rates that are {of.basis}.",
     )
     parts: tuple[tuple[Cell, ...], ...] = tuple(
         (one.name, number(one.quantity), one.unit, Verbatim(f"{one.rate:g}"), number(one.cost), text(one.said))

@@ -56,12 +56,19 @@ def both_sides(report: EvaluationReport) -> Blocks:
     of = report.compared
     sides = (("untracked", of.untracked), ("missing", of.missing), ("duplicate", of.duplicate))
     rows = tuple((kind, number(len(ids)), joined(ids)) for kind, ids in sides)
-    tests = tuple((text(one.tool), number(one.passed), number(one.of)) for one in report.contract_tests)
+    tests = tuple(
+        (text(one.tool), text(one.version), text(one.build), number(one.passed), number(one.of))
+        for one in report.contract_tests
+    )
     return (
         Note("The host's ledger, the tool server's log and its business tables, held against each other by id."),
         Pairs((("compared", number(of.compared)), ("of other hosts", number(of.external)))),
         Table(("", "how many", "ids"), rows, ""),
-        Table(("contract tests of", "passed", "of"), tests, "No contract test was run beside this evaluation."),
+        Table(
+            ("contract tests of", "contract", "build", "passed", "of"),
+            tests,
+            "No contract test was run beside this evaluation.",
+        ),
         Table(("what stopped all work meanwhile",), tuple((text(one),) for one in report.stops), "Nothing stopped."),
     )
 
@@ -74,9 +81,13 @@ def not_shown(report: EvaluationReport, view: GateView) -> Blocks:
         if of.model == NO_MODEL
         else f"Nothing about another model than {of.model}, nor about how it answers on another day."
     )
+    whose = (
+        "assumptions of this program, since none were given" if report.rates.basis == "assumed"
+        else "settings of whoever evaluates"
+    )  # fmt: skip
     rows = (
         model,
-        "Nothing about what it costs: the rates are settings of whoever evaluates, not measurements.",
+        f"Nothing about what it costs: the rates are {whose}, not measurements.",
         "Nothing about a shop's own systems and load: orders, tools, mail and approvers were the evaluation's own.",
         "Nothing about how long it takes elsewhere: seconds are of the machine that it ran on.",
         "Nothing about other requests than these: a rate is of these cases and not of those to come.",
