@@ -20,6 +20,8 @@ from shared_contracts.tools import TOOLS
 
 Row = Mapping[str, Any]
 
+NOT_PEOPLES = frozenset({"workflow_ended", "alert", "stop"})  # the engine's own entries
+
 
 def assemble(row: Row, workflow: Workflow) -> Record:
     """Give the record of what `store.record.read` has read; `workflow` is the release that it runs under."""
@@ -47,6 +49,7 @@ def assemble(row: Row, workflow: Workflow) -> Record:
         "decisions": [_without(decision, "workflow_id") for decision in row["decisions"]],
         "approvals": row["approvals"],
         "compensations": [_compensation(one, str(task.workflow_id)) for one in row["compensations"]],
+        "acts": [_act(entry) for entry in row["audit"] if entry["action"] not in NOT_PEOPLES],
         "alerts": [_alert(entry) for entry in row["audit"] if entry["action"] == "alert"],
         "versions": {name: v if name in pinned(workflow) else None for name, v in state.evidence.versions.items()},
         "draft": _draft(state, row, workflow),
@@ -123,6 +126,11 @@ def _attempt(attempt: Row) -> dict[str, Any]:
 def _error(error: Row | None) -> dict[str, Any] | None:
     """Give the error as it was kept; an older row has no details."""
     return None if error is None else {"details": {}, **error}
+
+
+def _act(entry: Row) -> dict[str, Any]:
+    told = {name: entry["details"].get(name) for name in ("os_user", "authz", "reason")}
+    return {"at": entry["at"], "actor": entry["actor"], "act": entry["action"], **told}
 
 
 def _alert(entry: Row) -> dict[str, Any]:

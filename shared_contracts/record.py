@@ -202,6 +202,21 @@ class Compensation(Contract):
     released_at: AwareDatetime | None
 
 
+class Act(Contract):
+    """What a person did to the case, under which name, and in their own words why.
+
+    `os_user` ran the command, `authz` is the digest of the authorization set that knew the name; null where the name
+    was not looked up in one.
+    """
+
+    at: AwareDatetime
+    actor: str
+    os_user: str | None
+    authz: str | None
+    act: str
+    reason: str | None
+
+
 class Alert(Contract):
     """Somebody, or a planner, reached for what is not theirs, or an effect is not the one that was asked for."""
 
@@ -284,6 +299,7 @@ class Record(Contract):
     decisions: tuple[Decision, ...]
     approvals: tuple[Approval, ...]
     compensations: tuple[Compensation, ...]
+    acts: tuple[Act, ...]
     alerts: tuple[Alert, ...]
     versions: Versions
     draft: Draft | None

@@ -5,27 +5,24 @@ Invariant: the words stay where the whole record is read; the handover sheet, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from rich.console import Console
 
 from host.commands.output import add, table
-from host.handover.sheet import NOT_PEOPLES
+from shared_contracts.record import Act
 
 
-def acts(to: Console, row: Mapping[str, Any]) -> None:
-    """Show them from the audit; nothing where the engine alone was at work."""
-    people = [entry for entry in row["audit"] if entry["action"] not in NOT_PEOPLES]
-    if not people:
+def acts(to: Console, done: Sequence[Act]) -> None:
+    """Show them; nothing where the engine alone was at work."""
+    if not done:
         return
     made = table("at", "by", "run by", "act", "reason", title="\npeople")
-    for one in people:
-        details = one["details"]
-        add(made, _at(one["at"]), one["actor"], details.get("os_user"), one["action"], details.get("reason"))
+    for one in done:
+        add(made, _at(one.at), one.actor, one.os_user, one.act, one.reason)
     to.print(made)
 
 
-def _at(written: str) -> str:
-    return datetime.fromisoformat(written).astimezone().strftime("%m-%d %H:%M:%S.%f")[:-3]
+def _at(moment: datetime) -> str:
+    return moment.astimezone().strftime("%m-%d %H:%M:%S.%f")[:-3]

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from host.commands import stopped
 from host.commands.exits import Exit
-from host.commands.output import console, plain, write_json
+from host.commands.output import command, console, plain, write_json
 from host.commands.stopped import WORKS_AS
 from host.database import NotReadyError, database
 from host.settings import (
@@ -93,7 +93,9 @@ async def _elsewhere(settings: Settings, found: Links) -> AsyncIterator[Check]:
         yield finding
     halted = await stopped.read(found.dsn)
     if halted.unknown is None:  # where the database cannot be read, that is what is said of it
-        yield Check("stops", True, stopped.words(halted), "")
+        engaged = any(one.engaged for one in halted.scopes)
+        mend = command(settings, "resume", "--as", "NAME", "--reason", "TEXT") if engaged else ""
+        yield Check("stops", not engaged, stopped.words(halted), mend)
     yield await _tool_server(settings, found)
     yield await _readyz(found.server_url)
 

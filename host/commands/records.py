@@ -43,7 +43,7 @@ async def show(settings: Settings, name: str, *, as_json: bool) -> None:
     if as_json:
         write_json(dump(record))
     else:
-        sheets.record(console(), record, row)
+        sheets.record(console(), settings, record, row)
 
 
 async def listed(settings: Settings, wanted: Selection, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -103,6 +103,9 @@ def moment(text: str) -> datetime:
     if read is None or read.tzinfo is None or not YEARS[0] <= read.year <= YEARS[1]:
         mend = "Write it with its offset, such as 2026-07-30T10:00:00+09:00."
         raise CommandError(Exit.BAD_INPUT, f"--as-of {text!r} is no time", mend)
+    if read > datetime.now(UTC):
+        mend = "It is when the customer asked; without it a case counts as asked for now. Nothing was changed."
+        raise CommandError(Exit.BAD_INPUT, f"--as-of {text} has not come yet", mend)
     return read
 
 

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from host.commands.acts_sheet import acts
-from host.commands.output import COLOURS, add, own_members, plain, table
+from host.commands.output import COLOURS, add, command, own_members, plain, table
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
+from host.settings import Settings
 from host.store.record import Match
 from host.views import (
     ApprovalView,
@@ -26,35 +27,36 @@ from host.views import (
 )
 from shared_contracts.base import dump
 from shared_contracts.contract import Risk
+from shared_contracts.digest import canonical_json
 from shared_contracts.record import Call, CallError, HeldBy, Record
 
 
-def record(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
+def record(to: Console, settings: Settings, shown: Record, row: Mapping[str, Any]) -> None:
     """Show a whole record, and from its row what identifies the request."""
-    _head(to, shown, row)
+    _head(to, settings, shown, row)
     _alerts(to, shown)
     _checkpoints(to, shown)
     _calls(to, shown)
     _decisions(to, shown)
     _approvals(to, shown)
-    acts(to, row)
+    acts(to, shown.acts)
     _draft(to, shown)
     to.print()
     for language, words in shown.customer_message:
         to.print(Text(f"customer ({language})  ", style="dim"), Text(words), sep="", soft_wrap=True)
 
 
-def _head(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
+def _head(to: Console, settings: Settings, shown: Record, row: Mapping[str, Any]) -> None:
     w = row["workflow"]
     lines = {
         "workflow": f"{shown.workflow_id}  {shown.kind} {shown.release}, version {shown.version}",
         "stands": f"{shown.state} ({shown.reason}), {shown.status.value}, control {shown.control_state}",
-        "held": None if shown.held_by is None else _held(shown.held_by, shown.state),
+        "held": None if shown.held_by is None else _held(settings, shown.held_by, shown.state),
         "new case": None if shown.superseded_by is None else f"superseded by {shown.superseded_by}",
         "old case": None if shown.supersedes is None else f"supersedes {shown.supersedes}",
         "a person": shown.handover_reason,
         "closed": None if shown.review_closed_at is None else _at(shown.review_closed_at),
-        "hand over": f"kessai handover {shown.workflow_id}" if is_a_persons(shown) else None,
+        "hand over": command(settings, "handover", str(shown.workflow_id)) if is_a_persons(shown) else None,
         "request": f"{w['request_id']} by {w['principal']} for {w['resource']}",
         "wrote": None if row["message_length"] is None else _wrote(row),
         "versions": " · ".join(shown.versions.told().values()),
@@ -65,11 +67,12 @@ def _head(to: Console, shown: Record, row: Mapping[str, Any]) -> None:
             to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value), style=style), sep="", soft_wrap=True)
 
 
-def _held(scope: HeldBy, state: str) -> str:
+def _held(settings: Settings, scope: HeldBy, state: str) -> str:
+    resume = command(settings, "resume", "--as", "NAME", "--reason", "TEXT")
     if scope == "parallel":
-        part = f"kessai resume --as NAME --reason TEXT --state {state} --limit 10"
+        part = f"{resume} --state {state} --limit 10"
         return f"by the stop that was lifted, one case at a time (parallel); it goes on once it is released: {part}"
-    return f"by the stop of {scope.replace('_', ' ')} ({scope}), which kessai resume --as NAME --reason TEXT lifts"
+    return f"by the stop of {scope.replace('_', ' ')} ({scope}), which is lifted by: {resume}"
 
 
 def _wrote(row: Mapping[str, Any]) -> str:
@@ -253,6 +256,7 @@ def approvers(to: Console, page: ApproverList) -> None:
 def approval(to: Console, seen: ApprovalView) -> None:
     """Show what an approver decides on."""
     action = seen.action
+    arguments = canonical_json(dump(action)["arguments"]).decode()
     lines = {
         "workflow": f"{seen.workflow_id}, version {seen.version}",
         "order": f"{action.resource} of {action.tenant_id}, order version {action.order_version}",
@@ -260,7 +264,7 @@ def approval(to: Console, seen: ApprovalView) -> None:
         "amount": f"{action.amount.amount:,} {action.amount.currency} (in the currency's smallest unit)",
         "goes to": action.destination_ref,
         "requester": f"{seen.requester}, request {seen.request_id}",
-        "call": f"{action.tool} (contract {action.contract_version}) {dump(action)['arguments']}",
+        "call": f"{action.tool} (contract {action.contract_version}) {arguments}",
         "effects": ", then ".join(effect.tool for effect in seen.effects),
         "asked": seen.requested_at.astimezone().isoformat(timespec="seconds"),
         "until": seen.expires_at.astimezone().isoformat(timespec="seconds"),

@@ -47,9 +47,10 @@ async def stop(settings: Settings, by: str, reason: str, *, reads: bool, as_json
         async with reading(settings) as pool:
             before, passed = await _engage(pool, acting, why, scopes)
             view = await _seen(pool, acting.name, why, before, passed)
-    except (*EXPECTED, asyncio.CancelledError, SystemExit):  # a signal too: whoever sent it has to know
-        down = command(settings, "down")
-        say(f"NOT known to be stopped. Try again; on this machine {down} ends every process at once.")
+    except (*EXPECTED, asyncio.CancelledError, SystemExit) as error:  # a signal too: whoever sent it has to know
+        if not (isinstance(error, CommandError) and error.code is Exit.BAD_INPUT):  # which says that nothing changed
+            down = command(settings, "down")
+            say(f"NOT known to be stopped. Try again; on this machine {down} ends every process at once.")
         raise
     if as_json:
         write_json(dump(view))

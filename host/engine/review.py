@@ -81,7 +81,19 @@ async def adopt(parts: Parts, workflow_id: UUID, by: By, wake: Wake) -> Looked:
         if not made:
             raise NotPossibleError("the case has made nothing that could be adopted; see `kessai handover`")
         effect = made[-1]
+    lacking = _lacking(parts, state, effect)
+    if lacking is not None:
+        raise NotPossibleError(f"{effect.name} is looked up with {lacking}, which this program has no working form of")
     return await _looked(parts, state, effect, by, wake)
+
+
+def _lacking(parts: Parts, state: State, effect: Effect) -> str | None:
+    """Name the tool without which nobody can look the effect up; None where it is there."""
+    name = next(one.tool for one in state.evidence.calls if one.step == effect.step)
+    tool = parts.registry.get(name)
+    if tool is None:
+        return name
+    return None if tool.reconcile_with in parts.registry else tool.reconcile_with
 
 
 async def _handed_over(parts: Parts, workflow_id: UUID) -> State:

@@ -21,14 +21,13 @@ from host.handover.facts import COMPENSATION, STOPS, facts_of
 from host.handover.impact import effects_of, impact
 from host.handover.ways import Facts, possible
 from host.handover.why import why
-from host.record import assemble
+from host.record import NOT_PEOPLES, assemble
 from shared_contracts.base import dump, parse
 from shared_contracts.handover import Handover, Possible
 from shared_contracts.record import Record, Status
 
 Row = Mapping[str, Any]
 _HANDED_OVER = frozenset({Status.NEEDS_HUMAN, Status.FAILED, Status.STOPPED})
-NOT_PEOPLES = frozenset({"workflow_ended", "alert", "stop"})  # the engine's own entries; stops have a part of theirs
 _COPIED = (
     "workflow_id", "tenant_id", "request_id", "supersedes", "kind", "release", "customer", "resource", "state",
     "control_state", "version", "review_closed_at",
@@ -113,9 +112,9 @@ def _copied(row: Row, record: Record, around: Row, workflow: Workflow) -> dict[s
         },
         "disagreements": disagreements(row),
         "acts": [
-            _named(entry, "at", "actor", "action", "result")
+            _named(entry, "at", "actor", "action", "result")  # without the words, which go no further than the record
             for entry in row["audit"]
-            if entry["action"] not in NOT_PEOPLES
+            if entry["action"] not in NOT_PEOPLES  # stops have a part of theirs
         ],
         "alerts": [{"code": entry.code, "at": entry.at.isoformat()} for entry in record.alerts],
     }

@@ -67,6 +67,9 @@ def test_what_the_look_itself_finds_wrong_keeps_the_stop_and_the_case_and_its_co
     assert f"{case_id}, {cause}, by engine" in said.out
     assert f"review {case_id} compensate" in said.out
     assert "updates" in [one["scope"] for one in kessai.status()["stops"] if one["engaged"]]
+    (stops,) = [one for one in kessai("doctor", "--json").json()["checks"] if one["check"] == "stops"]
+    assert not stops["well"]
+    assert "resume --as NAME" in stops["mend"]
     assert kessai(*RESUME).code == 0  # whoever has read that may go on
 
 

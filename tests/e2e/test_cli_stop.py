@@ -93,6 +93,7 @@ def test_what_is_refused_says_why_and_changes_nothing(kessai: Cli, typed: tuple[
     said = kessai(*typed)
     assert (said.code, said.out) == (2, "")
     assert told in said.err
+    assert "NOT known" not in said.err
     with kessai.owner("host") as host:
         assert host.execute("SELECT count(*) FROM stop WHERE engaged").fetchone() == (0,)
 

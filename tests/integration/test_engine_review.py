@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from host.engine.review import adopt, close, look_up
 from tests.support.approvals import desk
 from tests.support.engine import PINS, asynchronous, engine, no_wake, owners, rows, settle, take
 from tests.support.fake_tools import Answer, FakeTools, rejected, unknown, yen
+from tests.support.records import record_of
 
 SATO = By("sato", "operator", "sha256:of-a-test")
 AWAY = rejected("unavailable")
@@ -78,8 +80,27 @@ async def test_what_was_never_made_is_recorded_as_absent_and_the_case_stays_with
         with pytest.raises(NotPossibleError, match="NEEDS_REVIEW"):
             await reapply(desk(parts), workflow_id, PINS, None)
         await close(desk(parts), workflow_id, SATO, "asked for anew", accept_unknown=False)
+        (closed, looked_up, *_) = reversed((await record_of(parts, workflow_id))["acts"])
+        assert (closed["act"], closed["actor"], closed["os_user"]) == ("review_closed", SATO.name, SATO.os_user)
+        assert (closed["authz"], closed["reason"]) == (SATO.authz, "asked for anew")
+        assert (looked_up["act"], looked_up["reason"]) == ("looked_up", None)
         assert (await reapply(desk(parts), workflow_id, PINS, None)).created
     assert tools.executed == []
+
+
+@pytest.mark.parametrize("gone", ["create_return", "find_return"])
+def test_where_the_tool_is_gone_that_an_effect_is_looked_up_with_it_is_named(gone: str):
+    @asynchronous
+    async def run() -> None:
+        tools = FakeTools()
+        async with engine(tools) as parts:
+            workflow_id = await in_doubt(parts, tools, "create_return", done=True)
+            without = {name: tool for name, tool in parts.registry.items() if name != gone}
+            with pytest.raises(NotPossibleError, match=f"looked up with {gone}, "):
+                await adopt(replace(parts, registry=without), workflow_id, SATO, no_wake)
+            assert (await adopt(parts, workflow_id, SATO, no_wake)).adopted == "RETURN_CREATED"
+
+    run()
 
 
 @pytest.mark.parametrize("answer", [AWAY, unknown("timeout"), rejected("not_found")], ids=["away", "lost", "refused"])

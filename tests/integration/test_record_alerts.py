@@ -15,6 +15,7 @@ from host.commands.records import _listed
 from host.domain.proposals import ToolCall
 from host.engine.drive import drive
 from host.record import assemble
+from host.settings import Settings
 from host.store import external
 from host.store import record as store
 from host.views import ExternalTask, TokenList, WorkflowList
@@ -28,7 +29,7 @@ from tests.support.scripted_planner import ScriptedPlanner, calling
 
 def as_page(row: Any) -> str:
     to = Console(file=StringIO(), width=200, highlight=False, emoji=False, markup=False)
-    sheets.record(to, assemble(row, RETURNS), row)
+    sheets.record(to, Settings(), assemble(row, RETURNS), row)
     return str(to.file.getvalue())
 
 

@@ -19,7 +19,7 @@ PROMISED = {
     "workflow_id", "run_id", "supersedes", "superseded_by", "kind", "release", "state", "status", "held_by",
     "control_state", "version", "reason",
     "handover_reason", "review_closed_at", "customer_message", "step_count", "checkpoints", "calls", "effects",
-    "decisions", "approvals", "compensations", "alerts", "versions", "draft", "result",
+    "decisions", "approvals", "compensations", "acts", "alerts", "versions", "draft", "result",
 }  # fmt: skip
 ID = "0198c2f4-0000-7000-8000-000000000000"
 EMPTY = {
@@ -28,7 +28,7 @@ EMPTY = {
     "version": 1, "reason": "received", "handover_reason": None,
     "review_closed_at": None,
     "customer_message": {"ja": "…", "en": "…"}, "step_count": 0, "checkpoints": [], "calls": [], "effects": [],
-    "decisions": [], "approvals": [], "compensations": [], "alerts": [], "draft": None, "result": None,
+    "decisions": [], "approvals": [], "compensations": [], "acts": [], "alerts": [], "draft": None, "result": None,
     "versions": {"order_snapshot": "s", "policy": "p", "authz": "a"},
 }  # fmt: skip
 

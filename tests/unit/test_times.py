@@ -32,7 +32,9 @@ def test_what_is_no_time_or_stands_for_none_is_refused(text: str) -> None:
         parse(ReturnsCase, {**CASE, "requested_at": text})
 
 
-@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "tomorrow", "2026-07-30"])
+@pytest.mark.parametrize(
+    "text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "tomorrow", "2026-07-30", "2099-01-01T00:00:00Z"]
+)
 def test_a_command_line_takes_no_such_time_either(text: str) -> None:
     with pytest.raises(CommandError):
         moment(text)
