@@ -21,7 +21,7 @@ from shared_contracts.digest import digest
 from shared_contracts.named_file import Unread, read_file
 from shared_contracts.returns import ReturnStatus
 from tool_server.errors import ToolServerError
-from tool_server.load_checks import against_order, against_policies, against_returns, refusal
+from tool_server.load_checks import against_order, against_policies, against_returns, content_of_policy, refusal
 from tool_server.seed import Seed, SeedOrder, SeedPolicy
 from tool_server.seed_amounts import Rules, Settled, paid_by_line, settle_returns
 from tool_server.seed_checks import Problem, check, total
@@ -187,9 +187,8 @@ async def _put_some_returns(
 
 def _version_row(policy: SeedPolicy) -> dict[str, Any]:
     row = dump(policy)
-    return {name: row[name] for name in ("version", "owner", "effective_from", "effective_until", "zone")} | {
-        "content_sha256": digest(row)
-    }
+    names = ("version", "tenant_id", "owner", "effective_from", "effective_until", "zone")
+    return {name: row[name] for name in names} | {"content_sha256": content_of_policy(policy)}
 
 
 def _amount_rows(policy: SeedPolicy) -> Iterator[dict[str, Any]]:

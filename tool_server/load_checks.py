@@ -23,6 +23,7 @@ _TAKEN = "is the number of a return that is loaded already; give each return a n
 # By constraint: what a load meets only where another one, or a return, came in between.
 _WORDS = {
     "versions_effective_from_key": _BEGINS.format(other="another version"),
+    "versions_of_tenant_key": _BEGINS.format(other="another version of the tenant"),
     "versions_pkey": "was loaded a moment ago by somebody else; load the file again",
     "returns_pkey": _TAKEN,
     "returned_within_delivered": "more was returned than would be delivered; raise delivered_quantity",
@@ -38,15 +39,23 @@ _NAMING = 2  # columns that name a row; those after them may be personal
 
 def against_policies(policies: Sequence[SeedPolicy], known: Mapping[str, KnownPolicy]) -> Iterator[Problem]:
     """Give the versions that were loaded with other rules, and those that begin when a loaded one does."""
-    begun = {policy.effective_from: version for version, policy in known.items()}
+    begun = {(policy.tenant_id, policy.effective_from): version for version, policy in known.items()}
     for at, policy in enumerate(policies):
-        loaded = known.get(policy.version)
-        if loaded is None and policy.effective_from in begun:
-            what = _BEGINS.format(other=f"{begun[policy.effective_from]}, which is loaded already,")
+        loaded, begins = known.get(policy.version), (policy.tenant_id, policy.effective_from)
+        if loaded is None and begins in begun:
+            what = _BEGINS.format(other=f"{begun[begins]}, which is loaded already,")
             yield Problem(f"policies[{at}].effective_from", f"{policy.version} {what}")
-        if loaded is not None and loaded.content_sha256 != digest(dump(policy)):
+        if loaded is not None and loaded.content_sha256 != content_of_policy(policy):
             what = f"{policy.version} was loaded with other rules; a change of rules is a new version"
             yield Problem(f"policies[{at}].version", what)
+
+
+def content_of_policy(policy: SeedPolicy) -> str:
+    """Digest a version as it is written: one that names no tenant has the digest of before there were any."""
+    row = dump(policy)
+    if policy.tenant_id is None:
+        del row["tenant_id"]
+    return digest(row)
 
 
 def against_order(order: SeedOrder, known: KnownOrder | None) -> Iterator[Problem]:

@@ -18,18 +18,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared_contracts.base import Identifier, Line
 from shared_contracts.orders import OrderStatus
+from shared_contracts.retail import POLICY_VERSION, TENANT, snapshot_of
 from tool_server.load import SeedError
 from tool_server.seed import Seed, SeedAmount, SeedLine, SeedOrder, SeedPolicy, SeedRecipient, SeedRule
 from tool_server.seed_checks import Problem, check
 
-TENANT = "retail"
-POLICY_VERSION = "retail-demo-1"
 _NOON = time(18, tzinfo=UTC)
 _BEFORE = timedelta(days=5)  # an order is made some days before it arrives
 _CATEGORY = "retail"
 _UNDATED = datetime(2026, 1, 1, tzinfo=UTC)
 _RULES = SeedPolicy(
     version=POLICY_VERSION,
+    tenant_id=TENANT,
     owner="a demonstration: no shop has these rules",
     effective_from=_UNDATED,
     effective_until=None,
@@ -84,9 +84,8 @@ def retail_seed(content: bytes, delivered_on: date | None) -> Seed:
         found = error.errors(include_url=False, include_input=False, include_context=False)
         raise SeedError([Problem(".".join(map(str, one["loc"])) or "the file", one["msg"]) for one in found]) from None
     came = None if delivered_on is None else datetime.combine(delivered_on, _NOON)
-    overlay = "no delivery dates" if delivered_on is None else f"overlay: all deliveries on {delivered_on}"
     seed = Seed(
-        snapshot=f"{TENANT}, {overlay}",
+        snapshot=snapshot_of(delivered_on),
         policies=(_RULES,),
         orders=tuple(_order(order, came) for order in read.orders),
         recipients=tuple(_recipients(order.user_id for order in read.orders)),

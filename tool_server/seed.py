@@ -38,9 +38,13 @@ class SeedAmount(Contract):
 
 
 class SeedPolicy(Contract):
-    """One version of the rules, with who answers for it and when it holds; a change is a new version."""
+    """One version of the rules, with who answers for it and when it holds; a change is a new version.
+
+    One that names a tenant is that tenant's alone, and wins there over those that are everybody's.
+    """
 
     version: Label
+    tenant_id: Identifier | None = None
     owner: Label
     effective_from: AwareDatetime
     effective_until: AwareDatetime | None

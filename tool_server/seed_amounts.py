@@ -24,11 +24,13 @@ class Rules:
     version: str
     effective_from: datetime
     effective_until: datetime | None
+    tenant_id: str | None
     return_fees: dict[str, int]
 
-    def in_effect(self, moment: datetime) -> bool:
-        """Tell whether the version holds at the moment."""
-        return self.effective_from <= moment and (self.effective_until is None or moment < self.effective_until)
+    def in_effect(self, tenant_id: str, moment: datetime) -> bool:
+        """Tell whether the version holds for the tenant at the moment."""
+        begun = self.effective_from <= moment and (self.effective_until is None or moment < self.effective_until)
+        return begun and self.tenant_id in {None, tenant_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,10 @@ def settle_returns(order: SeedOrder, rules: Sequence[Rules]) -> list[Settled]:
     ledger = _Ledger(order, paid_by_line(order))
     settled = []
     for made in sorted(order.returns, key=lambda made: made.created_at):
-        valid = [version for version in rules if version.in_effect(made.created_at)]
+        valid = [version for version in rules if version.in_effect(order.tenant_id, made.created_at)]
         if not valid:
             raise LookupError(made.return_id)
-        newest = max(valid, key=lambda version: version.effective_from)
+        newest = max(valid, key=lambda version: (version.tenant_id is not None, version.effective_from))
         fee = newest.return_fees.get(order.currency, 0)
         facts = facts_of(ledger.stated(made.created_at, fee), made.lines, made.reason)
         if made.status is ReturnStatus.CREATED:

@@ -37,7 +37,12 @@ def check(seed: Seed) -> Iterator[Problem]:
     """Give every problem of the file."""
     yield from _twice("policies", [policy.version for policy in seed.policies], "give each version one entry")
     yield from _twice(
-        "policies", [policy.effective_from for policy in seed.policies], "two versions cannot begin at one instant"
+        "policies",
+        [
+            policy.effective_from if policy.tenant_id is None else (policy.tenant_id, policy.effective_from)
+            for policy in seed.policies
+        ],
+        "two versions cannot begin at one instant",
     )
     for at, policy in enumerate(seed.policies):
         yield from _policy(f"policies[{at}]", policy)

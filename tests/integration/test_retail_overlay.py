@@ -10,10 +10,10 @@ import pytest
 
 from shared_contracts.base import parse
 from shared_contracts.policies import PolicyFacts
+from shared_contracts.retail import TENANT
 from shared_contracts.returns import RulingOutcome, rule
 from tests.support.retail import cents, lines_of, read_retail, without_approvals
 from tests.support.tool_shop import Shop, ask, code_of, given, open_shop
-from tool_server.load_retail import TENANT
 
 ASKED_AT = "2026-07-30T12:00:00+00:00"
 NOTHING_ASKED: frozenset[Any] = frozenset()

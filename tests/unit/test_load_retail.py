@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from shared_contracts.orders import OrderStatus
+from shared_contracts.retail import POLICY_VERSION, TENANT
 from tool_server.load import SeedError
-from tool_server.load_retail import POLICY_VERSION, TENANT, retail_seed
+from tool_server.load_retail import retail_seed
 
 DAY = date(2026, 7, 20)
 ORDER = {

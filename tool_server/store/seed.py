@@ -22,6 +22,7 @@ class KnownPolicy:
 
     content_sha256: str
     effective_from: datetime
+    tenant_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

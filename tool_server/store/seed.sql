@@ -1,12 +1,13 @@
 -- Loading, as the owner: rows come as JSON arrays, so that a file of any size is a few statements.
 
 -- name: known_policies
-SELECT version, content_sha256, effective_from FROM policies.versions
+SELECT version, content_sha256, effective_from, tenant_id FROM policies.versions
 
 -- name: insert_versions
-INSERT INTO policies.versions (version, owner, effective_from, effective_until, zone, content_sha256)
+INSERT INTO policies.versions (version, tenant_id, owner, effective_from, effective_until, zone, content_sha256)
 SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
-    version text, owner text, effective_from timestamptz, effective_until timestamptz, zone text, content_sha256 text)
+    version text, tenant_id text, owner text, effective_from timestamptz, effective_until timestamptz, zone text,
+    content_sha256 text)
 
 -- name: insert_rules
 INSERT INTO policies.rules (version, category, source, window_days, dangerous, final_sale)
@@ -18,7 +19,7 @@ INSERT INTO policies.amounts (version, kind, currency, amount)
 SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (version text, kind text, currency text, amount bigint)
 
 -- name: rules_of_returns
-SELECT v.version, v.effective_from, v.effective_until,
+SELECT v.version, v.effective_from, v.effective_until, v.tenant_id,
        coalesce(jsonb_object_agg(a.currency, a.amount) FILTER (WHERE a.kind = 'return_fee'), '{}')
 FROM policies.versions AS v LEFT JOIN policies.amounts AS a USING (version)
 GROUP BY v.version
