@@ -50,7 +50,8 @@ def _block(row: dict[str, Any], many: tuple[str, ...]) -> str:
 def render(seed: Seed) -> str:
     """Write the file so that a person can read it and a diff shows what changed."""
     data = seed.model_dump(mode="json")
-    policies = ",\n".join(_block(policy, ("rules",)) for policy in data["policies"])
+    everybodys = [{name: value for name, value in one.items() if name != "tenant_id"} for one in data["policies"]]
+    policies = ",\n".join(_block(policy, ("rules",)) for policy in everybodys)
     orders = ",\n".join(_block(order, ("lines", "returns")) for order in data["orders"])
     return (
         f'{{"snapshot": {_one_line(data["snapshot"])},\n'
