@@ -63,7 +63,7 @@ def test_an_approver_is_told_what_to_do_where_no_key_can_be_made(desk: Cli, tmp_
     assert "approver revoke tanaka" in again.err
     unknown = desk("approver", "add", "hanako")
     assert unknown.code == 2
-    assert "mori, suzuki, tanaka" in unknown.err
+    assert "mori, novak, suzuki, tanaka" in unknown.err
     bare = desk.with_settings(KESSAI_APPROVERS=str(tmp_path / "keys"), KESSAI_APPROVER_PASSPHRASE_FILE="")
     without = bare("approver", "add", "suzuki")
     assert without.code == 2
@@ -153,7 +153,7 @@ def test_on_a_terminal_a_person_is_asked_and_how_long_they_looked_is_recorded(de
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "no such case": (("approve", "no-such-case", "--as", "tanaka"), "nothing is known"),
-    "no approver": (("approve", "ID", "--as", "hanako"), "mori, suzuki, tanaka"),
+    "no approver": (("approve", "ID", "--as", "hanako"), "mori, novak, suzuki, tanaka"),
     "no key here": (("approve", "ID", "--as", "suzuki", "--yes", "--digest", "DIGEST"), "approver add suzuki"),
     "no digest": (("approve", "ID", "--as", "tanaka", "--yes"), "--digest"),
     "another digest": (("approve", "ID", "--as", "tanaka", "--yes", "--digest", "0" * 64), "something else"),
