@@ -96,6 +96,7 @@ app.add_typer(token, name="token", rich_help_panel=PARTS)
 
 evaluation = typer.Typer(help="Run the evaluation, and say what it shows.", cls=evaluate.RunByDefault)
 evaluation.command("run", help=_help("eval run", evaluate.run))(evaluate.run)
+evaluation.command("retail", help=_help("eval retail", evaluate.retail))(evaluate.retail)
 evaluation.command("drop", help=_help("eval drop", evaluate.drop))(evaluate.drop)
 evaluation.command("gate", help=_help("eval gate", evaluate.gate))(evaluate.gate)
 evaluation.command("html", help=_help("eval html", evaluate.html))(evaluate.html)

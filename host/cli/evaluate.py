@@ -78,8 +78,40 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     from host.settings import load
 
     wanted = evaluate_run.Wanted(
-        cases, faults, concurrency, seed, report, changed, rates, tested, test_first
+        cases, None, faults, concurrency, seed, report, changed, rates, tested, test_first
     )  # fmt: skip
+    sys.exit(launch(evaluate_run.run(load(), wanted)))
+
+
+def retail(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Orders and right returns, as kessai-tools load has them.")
+    ],
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", metavar="N", min=1, max=CONCURRENCY_MAX, help="How many at a time.")
+    ] = CONCURRENCY,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="S", min=0, help="In which order they begin; else a new one.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="DIR", help="Where the report goes; else ./evaluation-<time>.")
+    ] = None,
+) -> None:
+    """Run every return of a retail shop's file that others know to be right, and refuse all that must be refused.
+
+    Each return is run alone, sent twice, and under each of the six faults (the approval's expiry where a person is
+    asked): one return and one notice, never a second one. Each order is asked for by another customer, and each that
+    was not delivered by its own: nothing is made. Every case has an order to itself, a copy where the file's is taken.
+    It runs where kessai eval runs, and passes if nothing is wrong; it is no set for kessai eval gate.
+
+    \b
+    kessai eval retail examples/retail/shop.json
+    kessai eval retail retail.json --report /tmp/retail
+    """
+    from host.commands import evaluate_run
+    from host.settings import load
+
+    wanted = evaluate_run.Wanted(None, file, False, concurrency, seed, report, None, None, None, False)
     sys.exit(launch(evaluate_run.run(load(), wanted)))
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -29,14 +29,16 @@ from host.stack.files import write_whole
 from shared_contracts.base import dump
 from shared_contracts.evaluation_cases import CaseSet, Refused, case_set, read_cases
 from shared_contracts.evaluation_report import Component
+from shared_contracts.evaluation_retail import read_retail
 
 if TYPE_CHECKING:
     from host.evaluation.conduct import Run
 
 REPORT = "report.json"
 REPORT_MODE = 0o644  # nothing in it is secret or a person's
-PACKAGED = Path(__file__).parents[1] / "data" / "evaluation"
+OURS = Path(__file__).parents[1] / "data" / "evaluation"
 SEED_MAX = 2**31 - 1
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Wanted:
     """What was typed; None: nothing was."""
 
     cases: Path | None
+    retail: Path | None  # a shop's file, of which the cases are made
     faults: bool
     concurrency: int
     seed: int | None
@@ -56,17 +59,19 @@ class Wanted:
 
 async def run(settings: Settings, wanted: Wanted) -> Exit:
     """Run an evaluation; raises CommandError, StackError, NotReadyError, SettingsError."""
-    cases, changed, rates = _cases(wanted), _changed(wanted), evaluate_beside.rates(wanted.rates)
+    (cases, data), changed = _cases(wanted), _changed(wanted)
+    rates = evaluate_beside.rates(wanted.rates)
     told = evaluate_beside.tests_of_file(wanted.tested)
     from host.commands.log import configure  # here, since the engine and the wire take a second to import
     from host.evaluation.evaluate import Beside, evaluated
-    from host.evaluation.plan import UnfitError, plan
+    from host.evaluation.plan import PACKAGED, UnfitError, over_retail, plan
 
     configure()
     seed = secrets.randbelow(SEED_MAX) if wanted.seed is None else wanted.seed
     authorization = read_authorization(settings.authz_file)
     try:
-        todo = plan(settings, authorization, cases, wanted.concurrency, seed, changed)
+        over = PACKAGED if data is None else over_retail(data)
+        todo = plan(settings, authorization, cases, wanted.concurrency, seed, changed, over)
         directory = _directory(wanted)
         tested = await evaluate_beside.tests_made(settings) if wanted.test_first else told
         with _told(len(todo.cases)) as step:
@@ -76,7 +81,7 @@ async def run(settings: Settings, wanted: Wanted) -> Exit:
         raise CommandError(Exit.BAD_INPUT, error.problems[0], mend) from error
     file = directory / REPORT
     write_whole(file, json.dumps(dump(report), ensure_ascii=False, indent=1) + "\n", REPORT_MODE)
-    view = gate(report)
+    view = gate(report, whole=data is None)
     evaluate_sheets.gate(console(), view)
     say(f"{len(report.cases)} cases in {report.seconds:.1f} s, {wanted.concurrency} at a time, seed {seed}")
     say(f"report  {file}")
@@ -94,18 +99,26 @@ async def drop(settings: Settings) -> Exit:
     return Exit.DONE
 
 
-def _cases(wanted: Wanted) -> CaseSet:
-    path = PACKAGED if wanted.cases is None else wanted.cases
-    read = read_cases(path)
-    if isinstance(read, Refused):
-        mend = "\n".join((*read.problems[1:], "Nothing was started."))
-        raise CommandError(Exit.BAD_INPUT, read.problems[0], mend)
+def _cases(wanted: Wanted) -> tuple[CaseSet, bytes | None]:
+    """Give the cases, and what they need loaded."""
+    if wanted.retail is not None:
+        made = _read(read_retail(wanted.retail))
+        return made.cases, made.data
+    path = OURS if wanted.cases is None else wanted.cases
+    read = _read(read_cases(path))
     if not wanted.faults:
-        return read
+        return read, None
     faulty = case_set(tuple(case for case in read.cases if case.fault is not None))
     if not faulty.cases:
         raise CommandError(Exit.BAD_INPUT, f"{path}: no case has a fault", "Nothing was started.")
-    return faulty
+    return faulty, None
+
+
+def _read(read: T | Refused) -> T:
+    if isinstance(read, Refused):
+        mend = "\n".join((*read.problems[1:], "Nothing was started."))
+        raise CommandError(Exit.BAD_INPUT, read.problems[0], mend)
+    return read
 
 
 def _changed(wanted: Wanted) -> Component | None:

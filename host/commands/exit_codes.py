@@ -127,6 +127,12 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         Exit.BAD_INPUT: "bad input: cases, an option, other data than the pinned, a report that is there already",
         Exit.NOT_READY: "not ready: home, disk, PostgreSQL, a program, another evaluation that runs; no report",
     },
+    "eval retail": {
+        Exit.DONE: "passed: every return was made once and everything else was refused, as the file has it",
+        Exit.FAILED: "not passed: it names each reason and the ids; the report is written all the same",
+        Exit.BAD_INPUT: "bad input: the file, an option, other rights than the pinned, a report that is there already",
+        Exit.NOT_READY: "not ready: home, disk, PostgreSQL, a program, another evaluation that runs; no report",
+    },
     "eval drop": _three("nothing of it is left", not_ready="an evaluation runs, or the directory cannot be emptied"),
     "eval gate": {
         Exit.DONE: "passed",

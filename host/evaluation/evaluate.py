@@ -13,12 +13,13 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
 from host.database import database
 from host.domain.principals import AuthorizationSet
+from host.engine.accept import Pins
 from host.engine.approve import Desk
 from host.engine.wake import queue_app, waker
 from host.evaluation import place, seen
@@ -27,11 +28,11 @@ from host.evaluation.conduct import Bench, Run, conduct
 from host.evaluation.lift import Lifts
 from host.evaluation.mail import SENDER, Mail, mail_server
 from host.evaluation.people import trusted_people
-from host.evaluation.plan import KIND, PINNED, Plan, UnfitError
+from host.evaluation.plan import KIND, Over, Plan, UnfitError
 from host.evaluation.score import scored
 from host.evaluation.watch import Watch
 from host.evaluation.wire import Conflict, Wire, wire
-from host.rights import kinds, pins
+from host.rights import kinds
 from host.settings import Settings, for_worker, home_root
 from host.stack import assembly, processes
 from host.stack.assembly import StackParts
@@ -54,6 +55,7 @@ from shared_contracts.evaluation_report import (
     RunLimits,
     ToolTested,
 )
+from shared_contracts.evaluation_retail import DELIVERED_ON
 from shared_contracts.tools import TOOLS
 
 POOL_SIZE, OWNERS_POOL_SIZE = 8, 4
@@ -78,6 +80,7 @@ class Opened:
     lifts: Lifts
     mail: Mail
     line: Wire
+    over: Over
 
 
 async def evaluated(
@@ -117,6 +120,7 @@ async def _opened(settings: Settings, authorization: AuthorizationSet, todo: Pla
         database(assembly.host_owner_dsn(parts), OWNERS_POOL_SIZE) as owner,
     ):
         line.upstream, line.conflict = place.free_port(parts), _mover(owner)
+        await place.load(parts, todo.over.more, DELIVERED_ON)
         named = [one for one in authorization.approvers if one.name in todo.approvers()]
         tools, worker = _settings(settings, todo, mail)
         programs, people = await asyncio.gather(
@@ -132,11 +136,11 @@ async def _opened(settings: Settings, authorization: AuthorizationSet, todo: Pla
                 tools_owner=assembly.owner_dsn(parts, Side.TOOLS),
                 desk=Desk(pool, known, authorization, waker(queue)),
                 kind=known[KIND, CURRENT[KIND].release],
-                pins=pins(settings, authorization),
+                pins=_pins(todo.over),
                 people=people,
                 watch=Watch(pool, _Alongside(parts, programs, lifts).look),
             )
-            yield Opened(parts, bench, lifts, mail, line)
+            yield Opened(parts, bench, lifts, mail, line, todo.over)
 
 
 @dataclass
@@ -204,7 +208,7 @@ async def _entry(opened: Opened, run: Run, provider: Provider, everybodys: froze
     async with opened.bench.pool.connection() as connection:
         found = [await handover.read(connection, one) for one in run.workflow_ids]
     workflows = seen.Workflows(tuple(one for one in found if one is not None), BY_RELEASE)
-    _refuse_other_versions(case, workflows)
+    _refuse_other_versions(case, workflows, opened.over)
     outside = seen.outside(case, provider, seen.keys_of(provider, run.workflow_ids), everybodys)
     mailed = opened.mail.of(str(case.request["order_id"]))
     got = seen.got(case, workflows, provider, outside, mailed, run.seconds)
@@ -229,18 +233,18 @@ def _evidence(opened: Opened, run: Run) -> FaultEvidence | None:
             return FaultEvidence(seen="wire", fired=len(said), details=said)
 
 
-def _refuse_other_versions(case: EvaluationCase, workflows: seen.Workflows) -> None:
-    pinned = {
-        "order_snapshot": PINNED["order_snapshot"],
-        "policy": PINNED["policy_version"],
-        "authz": PINNED["authz_version"],
-    }
+def _refuse_other_versions(case: EvaluationCase, workflows: seen.Workflows, over: Over) -> None:
+    pinned = asdict(_pins(over))
     for versions in seen.versions(workflows):
         differing = [
             f"{name} {getattr(versions, name)}" for name, due in pinned.items() if getattr(versions, name) != due
         ]
         if differing:
             raise UnfitError((f"{case.id} ran under other data than the pinned: {', '.join(differing)}",))
+
+
+def _pins(over: Over) -> Pins:
+    return Pins(over.order_snapshot, over.policy_version, over.authz_version)
 
 
 def _conditions(todo: Plan) -> Conditions:
@@ -250,9 +254,9 @@ def _conditions(todo: Plan) -> Conditions:
         dataset_sha256=todo.dataset,
         seed=todo.seed,
         concurrency=todo.concurrency,
-        order_snapshot=PINNED["order_snapshot"],
-        policy=PINNED["policy_version"],
-        authz=PINNED["authz_version"],
+        order_snapshot=todo.over.order_snapshot,
+        policy=todo.over.policy_version,
+        authz=todo.over.authz_version,
         workflow_release=workflow.release,
         tools={name: TOOLS[name].version for name in used},
         planner="conformance",

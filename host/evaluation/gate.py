@@ -42,11 +42,11 @@ COUNTS: dict[Category, int] = {
 Entries = Sequence[Entry]
 
 
-def gate(report: EvaluationReport) -> GateView:
-    """Decide on a report."""
+def gate(report: EvaluationReport, *, whole: bool = True) -> GateView:
+    """Decide on a report; not `whole`: of a set of others', whose counts are not ours to say."""
     entries = rescored(report)
     priced = cost(entries, report.rates, report.conditions.model)
-    refused = refusals(report, entries, priced)
+    refused = tuple(one for one in refusals(report, entries, priced) if whole or one.code != "too_few_cases")
     conditions = tuple(_condition(one, entries, report.compared) for one in Condition)
     severe = incidents(entries)
     unmatched = tuple(Unmatched(id=entry.id, problems=entry.problems) for entry in entries if entry.problems)

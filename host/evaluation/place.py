@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 from host.stack import assembly, postgres, processes
@@ -29,6 +30,7 @@ from host.stack.removal import empty_home
 from host.stack.stack import READY_SECONDS_MAX, temporary_parts
 
 MADE = "evaluation.json"
+LOAD_SECONDS_MAX = 120.0
 
 
 def home_of(root: Path) -> Path:
@@ -81,6 +83,18 @@ async def start(
     for one in started:
         await processes.wait_ready(parts.home, one, READY_SECONDS_MAX)
     return started[0], started[1]
+
+
+async def load(parts: StackParts, data: bytes | None, delivered_on: date) -> None:
+    """Load a retail shop's file beside what is packaged, where there is one; its deliveries came on that day."""
+    if data is None:
+        return
+    file = parts.home.run / "retail.json"
+    file.write_bytes(data)
+    try:
+        await processes.run_to_end(parts.home, assembly.load_file(parts, file, delivered_on), LOAD_SECONDS_MAX)
+    finally:
+        file.unlink()
 
 
 def free_port(parts: StackParts) -> int:

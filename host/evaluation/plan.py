@@ -16,6 +16,8 @@ from host.workflows.catalogue import CURRENT
 from shared_contracts.evaluation import EvaluationCase, Fault, FaultKind
 from shared_contracts.evaluation_cases import CaseSet
 from shared_contracts.evaluation_report import Component
+from shared_contracts.evaluation_retail import DELIVERED_ON
+from shared_contracts.retail import POLICY_VERSION, snapshot_of
 from shared_contracts.tools import TOOLS
 
 KIND = "returns"
@@ -23,6 +25,24 @@ KIND = "returns"
 PINNED: Mapping[str, str] = {
     "order_snapshot": "2026-07-30T00:00:00+09:00", "policy_version": "policy-v12", "authz_version": "authz-v7",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The data that an evaluation is of; `more` is a retail shop's file that is loaded beside the packaged one."""
+
+    order_snapshot: str
+    policy_version: str
+    authz_version: str
+    more: bytes | None = None
+
+
+PACKAGED = Over(PINNED["order_snapshot"], PINNED["policy_version"], PINNED["authz_version"])
+
+
+def over_retail(data: bytes) -> Over:
+    """Name what a retail shop's file is loaded as; the rights are the packaged ones."""
+    return Over(snapshot_of(DELIVERED_ON), POLICY_VERSION, PINNED["authz_version"], data)
 
 
 class UnfitError(Exception):
@@ -43,6 +63,7 @@ class Plan:
     concurrency: int
     seed: int
     changed: Component | None
+    over: Over = PACKAGED
 
     def struck(self, *, at_mail: bool) -> dict[str, Fault]:
         """Give what is done on the wire, or at the mail server, by the order that it is done to."""
@@ -67,10 +88,10 @@ class Plan:
 
 def plan(
     settings: Settings, authorization: AuthorizationSet, cases: CaseSet, concurrency: int, seed: int,
-    changed: Component | None,
+    changed: Component | None, over: Over = PACKAGED,
 ) -> Plan:  # fmt: skip
     """Read every case; raises UnfitError with everything that is wrong."""
-    problems = _unpinned(settings, authorization)
+    problems = _unpinned(settings, authorization, over)
     prepared = list[Prepared]()
     for case in cases.cases:
         principal = _principal(authorization, case.tenant)
@@ -86,14 +107,17 @@ def plan(
     problems += _unknown(authorization, [one.case for one in prepared])
     if problems:
         raise UnfitError(tuple(problems))
-    return Plan(tuple(prepared), cases.sha256, concurrency, seed, changed)
+    return Plan(tuple(prepared), cases.sha256, concurrency, seed, changed, over)
 
 
-def _unpinned(settings: Settings, authorization: AuthorizationSet) -> list[str]:
+def _unpinned(settings: Settings, authorization: AuthorizationSet, over: Over) -> list[str]:
+    """Compare what is set with what is evaluated; a file that is brought along names its own data."""
+    of_file = over.more is not None
     held = {
-        "order_snapshot": settings.order_snapshot, "policy_version": settings.policy_version,
+        "order_snapshot": PINNED["order_snapshot"] if of_file else settings.order_snapshot,
+        "policy_version": PINNED["policy_version"] if of_file else settings.policy_version,
         "authz_version": authorization.version,
-    }  # fmt: skip
+    }
     return [
         f"{name} is {held[name]}, and an evaluation is of {due}: unset what sets it"
         for name, due in PINNED.items()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from host.stack.build import Build
@@ -131,9 +132,10 @@ def load_demo(parts: StackParts) -> Program:
     return _command(parts, "load_demo", python_module(TOOLS, "load", *files), _tools_owner(parts))
 
 
-def load_file(parts: StackParts, file: Path) -> Program:
-    """One more file of such data."""
-    return _command(parts, "load_file", python_module(TOOLS, "load", str(file)), _tools_owner(parts))
+def load_file(parts: StackParts, file: Path, delivered_on: date | None = None) -> Program:
+    """One more file of such data; the day is for one that has no dates."""
+    more = () if delivered_on is None else ("--delivered-on", delivered_on.isoformat())
+    return _command(parts, "load_file", python_module(TOOLS, "load", str(file), *more), _tools_owner(parts))
 
 
 def dump(parts: StackParts, side: Side, program: Path, file: Path) -> Program:
