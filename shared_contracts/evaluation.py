@@ -28,7 +28,7 @@ class Category(StrEnum):
 
 
 class FaultKind(StrEnum):
-    """The six; each is made outside the host, and leaves evidence there."""
+    """The six, and those beyond; each is made outside the host, and leaves evidence there."""
 
     RATE_LIMITED = "rate_limited"
     TIMEOUT = "timeout"
@@ -36,7 +36,24 @@ class FaultKind(StrEnum):
     APPROVAL_EXPIRY = "approval_expiry"
     VERSION_CONFLICT = "version_conflict"
     NOTICE_FAILURE = "notice_failure"
+    SLOW_ANSWER = "slow_answer"
+    COMMIT_LOST = "commit_lost"
+    WORKER_KILLED = "worker_killed"
+    SERVER_KILLED = "server_killed"
+    DATABASE_RESTART = "database_restart"
+    OLDER_CONTRACT = "older_contract"
 
+
+# What every evaluation that is to pass has to hold.
+SIX = frozenset({
+    FaultKind.RATE_LIMITED, FaultKind.TIMEOUT, FaultKind.DISCONNECT, FaultKind.APPROVAL_EXPIRY,
+    FaultKind.VERSION_CONFLICT, FaultKind.NOTICE_FAILURE,
+})  # fmt: skip
+# What hurts every case at work, and is done while none but those of its own kind is.
+OUTAGES = (
+    FaultKind.SERVER_KILLED, FaultKind.WORKER_KILLED, FaultKind.DATABASE_RESTART, FaultKind.OLDER_CONTRACT,
+)  # fmt: skip
+NO_REQUEST = frozenset({FaultKind.APPROVAL_EXPIRY, FaultKind.OLDER_CONTRACT})
 
 Count = Annotated[int, Field(ge=0, le=100)]
 EndState = Literal["COMPLETED", "REJECTED", "NEEDS_REVIEW", "EXPIRED"]
@@ -48,6 +65,10 @@ class Fault(Contract):
     `rate_limited`: refused before it reaches the tool server. `timeout`, `disconnect`, `version_conflict`: the tool
     server does its part; its answer comes too late, never, or when the case's row has moved on. `notice_failure`: the
     mail server refuses for good. `approval_expiry`: the clock passes the approval's time.
+    `slow_answer`: the request reaches the tool server when whoever asked has hung up and asked something else.
+    `commit_lost`: the database keeps what the host stores of the answer, and the connection breaks before it says so.
+    `server_killed`, `worker_killed`, `database_restart`: once the tool server has done its part, before its answer.
+    `older_contract`: a tool server of older contracts stands there from before the case, or its decision, comes.
     `told_ja` is what the customer is shown afterwards, or a part of it; `retries` the attempts beyond the first of each
     call. A fault that leaves no evidence outside the host did not happen, and fails its case.
     """
@@ -61,9 +82,9 @@ class Fault(Contract):
 
     @model_validator(mode="after")
     def _where(self) -> Self:
-        by_tool = self.kind not in {FaultKind.APPROVAL_EXPIRY, FaultKind.NOTICE_FAILURE}
-        if (by_tool and self.tool is None) or (self.kind is FaultKind.APPROVAL_EXPIRY and self.tool is not None):
-            raise ValueError("name the tool whose request it is done to, and none where it is the clock")
+        by_tool = self.kind not in NO_REQUEST and self.kind is not FaultKind.NOTICE_FAILURE
+        if (by_tool and self.tool is None) or (self.kind in NO_REQUEST and self.tool is not None):
+            raise ValueError("name the tool whose request it is done to, and none where it is done to no request")
         return self
 
 

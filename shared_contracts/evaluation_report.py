@@ -20,7 +20,7 @@ Price = Annotated[float, Field(ge=0, le=1e9)]
 FORMAT = "kessai-evaluation/1"
 NO_MODEL = "no model"
 Component = Literal["orchestrator", "tool", "authorization", "persistence", "notification", "planner"]
-Place = Literal["wire", "mail", "clock", "database"]
+Place = Literal["wire", "mail", "clock", "database", "process"]
 
 
 class Problem(Contract):

@@ -1,6 +1,7 @@
 """Takes the cases in, so many at a time, decides where a case says who does, and turns the clock for the last of them.
 
     each case: take in ──► it rests ──► somebody decides ──► it has ended ──► the same again, where it is repeated
+    then, kind by kind, those to which something is done that hurts all: each kind's together, and no other case
     then those that nobody decides on: all wait ──► the clock passes their time ──► they have ended
 
 Invariant: the clock moves only while no call is in flight and no other case is open.
@@ -11,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -24,16 +26,20 @@ from host.domain.principals import Principal
 from host.engine.accept import Origin, Pins, accept
 from host.engine.approve import ApprovalRefusedError, Desk
 from host.engine.parts import Kind
+from host.evaluation.outages import OLDER_VERSION, Outages
 from host.evaluation.people import People
 from host.evaluation.watch import CASE_SECONDS_MAX, GaveUpError, Watch
+from host.evaluation.wire import Wire, until
 from host.store import trial
 from host.store.errors import StoppedError
 from host.store.pool import Pool
 from shared_contracts.approval import LIFETIME
-from shared_contracts.evaluation import EvaluationCase, FaultKind
+from shared_contracts.evaluation import OUTAGES, EvaluationCase, FaultKind
 
 AHEAD = LIFETIME + timedelta(minutes=1)
 AGAIN_SECONDS = 0.2  # while new work is stopped
+LISTS = 2  # a worker that has read the tools so often since a case came has had the time to begin it
+LISTED_SECONDS_MAX = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,12 @@ class Prepared:
         case = self.case
         nobody = case.decision is not None and case.decision.verdict == "nobody"
         return nobody or (case.fault is not None and case.fault.kind is FaultKind.APPROVAL_EXPIRY)
+
+    @property
+    def outage(self) -> FaultKind | None:
+        """Name what is done to it that hurts every other case too; none where nothing is."""
+        fault = self.case.fault
+        return fault.kind if fault is not None and fault.kind in OUTAGES else None
 
 
 @dataclass
@@ -75,6 +87,8 @@ class Bench:
     pins: Pins
     people: People
     watch: Watch
+    outages: Outages
+    line: Wire
 
 
 async def conduct(
@@ -84,7 +98,12 @@ async def conduct(
     order = sorted(cases, key=lambda one: one.case.id)
     random.Random(seed).shuffle(order)  # noqa: S311 - an order that can be had again, no secret
     runs = [Run(one) for one in order]
-    await _at_a_time(concurrency, [run for run in runs if not run.prepared.by_clock], bench, done)
+    alone = [run for run in runs if not run.prepared.by_clock and run.prepared.outage is None]
+    await _at_a_time(concurrency, alone, bench, done)
+    for kind in OUTAGES:
+        those = [run for run in runs if run.prepared.outage is kind]
+        for at in range(0, len(those), concurrency):
+            await _hurt(bench, kind, those[at : at + concurrency], done)
     await _by_clock(bench, concurrency, [run for run in runs if run.prepared.by_clock], done)
     return runs
 
@@ -103,19 +122,69 @@ async def _at_a_time(concurrency: int, runs: Sequence[Run], bench: Bench, done: 
             hands.create_task(hand())
 
 
+async def _hurt(bench: Bench, kind: FaultKind, runs: Sequence[Run], done: Callable[[Run], None]) -> None:
+    """Run the cases of one kind together, so that it is done to all of them at once."""
+    if kind is FaultKind.OLDER_CONTRACT:
+        await _under_older(bench, runs)
+        for run in runs:
+            done(run)
+    else:
+        bench.outages.expect(len(runs))
+        await _at_a_time(len(runs), runs, bench, done)
+
+
+async def _under_older(bench: Bench, runs: Sequence[Run]) -> None:
+    """Bring the cases, or the decisions that they wait for, before a tool server of older contracts, and wait."""
+    deciding = [run for run in runs if run.prepared.case.decision is not None]
+    for run in deciding:
+        with _telling(run):
+            await _take_in(bench, run)
+            await bench.watch.rest(run.workflow_ids[0], ended=False)
+    before = Counter(bench.line.answered)
+    async with bench.outages.older():
+        await _listed(bench.line, 1)  # until then the worker may not know yet
+        for run in runs:
+            with _telling(run):
+                await (_decide(bench, run) if run in deciding else _take_in(bench, run))
+        listed = await _listed(bench.line, LISTS)
+    for run in runs:
+        order = str(run.prepared.case.request["order_id"])
+        passed = bench.line.answered[order] - before[order]
+        said = f"{listed} lists of tools were answered under the older version {OLDER_VERSION}"
+        if listed < LISTS or passed > 0:
+            run.said.append(f"{said}, and {passed} calls of the case meanwhile")
+        else:
+            bench.line.note(order, f"{said}, and no call of the case")
+    await asyncio.gather(*(_through(bench, run) for run in runs))
+
+
+async def _listed(line: Wire, times: int) -> int:
+    """Wait until the worker has read the older server's tools so often again; gives how often it has."""
+    before = line.listed[OLDER_VERSION]
+    await until(lambda: line.listed[OLDER_VERSION] >= before + times, LISTED_SECONDS_MAX)
+    return line.listed[OLDER_VERSION] - before
+
+
 async def _through(bench: Bench, run: Run) -> None:
     """Take a case to its end, or to where nobody decides; what does not rest in time is left as it stands."""
     began = time.monotonic()
     case = run.prepared.case
-    try:
+    with _telling(run):
         await asyncio.gather(*(_take_in(bench, run) for _ in range(2 if case.repeated == "at_once" else 1)))
         await _end(bench, run)
         if case.repeated == "after":
             await _take_in(bench, run)
             await _end(bench, run)
+    run.seconds += time.monotonic() - began
+
+
+@contextmanager
+def _telling(run: Run) -> Iterator[None]:
+    """Keep what went wrong with one case to that case."""
+    try:
+        yield
     except (GaveUpError, ApprovalRefusedError) as error:
         run.said.append(f"{type(error).__name__}: {error}")
-    run.seconds += time.monotonic() - began
 
 
 async def _take_in(bench: Bench, run: Run) -> None:
@@ -143,6 +212,14 @@ async def _end(bench: Bench, run: Run) -> None:
             continue
         await bench.people.decide(bench.desk, workflow_id, decision)
         await bench.watch.rest(workflow_id, ended=True)
+
+
+async def _decide(bench: Bench, run: Run) -> None:
+    """Take the decision that is due, whatever stands in its way."""
+    decision = run.prepared.case.decision
+    if decision is not None:
+        for workflow_id in run.workflow_ids:
+            await bench.people.decide(bench.desk, workflow_id, decision)
 
 
 async def _by_clock(bench: Bench, concurrency: int, runs: Sequence[Run], done: Callable[[Run], None]) -> None:

@@ -1,7 +1,7 @@
 """One evaluation from beginning to end: a place of its own, real programs, every case, and what was seen as a report.
 
     mail server ┐
-    wire ───────┼─ this process      databases ─ tool server ─ worker: processes as the stack starts them
+    wires ──────┼─ this process      databases ─ tool server ─ worker: processes as the stack starts them
     clock ──────┘
 
 Invariant: nothing outlives it, however it ends, and a report is made of a run that came to its end.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -24,9 +24,11 @@ from host.engine.approve import Desk
 from host.engine.wake import queue_app, waker
 from host.evaluation import place, seen
 from host.evaluation.audit import Auditors, reconciled
+from host.evaluation.commit_wire import commit_wire
 from host.evaluation.conduct import Bench, Run, conduct
 from host.evaluation.lift import Lifts
 from host.evaluation.mail import SENDER, Mail, mail_server
+from host.evaluation.outages import Outages
 from host.evaluation.people import trusted_people
 from host.evaluation.plan import KIND, Over, Plan, UnfitError
 from host.evaluation.score import scored
@@ -52,6 +54,7 @@ from shared_contracts.evaluation_report import (
     Entry,
     EvaluationReport,
     FaultEvidence,
+    Place,
     RunLimits,
     ToolTested,
 )
@@ -60,6 +63,9 @@ from shared_contracts.tools import TOOLS
 
 POOL_SIZE, OWNERS_POOL_SIZE = 8, 4
 ALIVE_SECONDS = 0.5
+_SEEN: dict[FaultKind, Place] = {
+    FaultKind.WORKER_KILLED: "process", FaultKind.SERVER_KILLED: "process", FaultKind.DATABASE_RESTART: "process",
+}  # fmt: skip
 NO_LIMIT = "100000"  # calls a second: what is evaluated is not how it paces itself
 
 
@@ -116,16 +122,21 @@ async def _opened(settings: Settings, authorization: AuthorizationSet, todo: Pla
         mail_server(todo.orders(), frozenset(todo.struck(at_mail=True))) as mail,
         wire(todo.struck(at_mail=False)) as line,
         place.databases(root, choice) as parts,
+        commit_wire(parts.server.port, line.note) as commits,
         database(assembly.host_dsn(parts), POOL_SIZE) as pool,
         database(assembly.host_owner_dsn(parts), OWNERS_POOL_SIZE) as owner,
     ):
-        line.upstream, line.conflict = place.free_port(parts), _mover(owner)
+        line.upstream, line.conflict, line.arm = place.free_port(parts), _mover(owner), commits.arm
         await place.load(parts, todo.over.more, DELIVERED_ON)
         named = [one for one in authorization.approvers if one.name in todo.approvers()]
         tools, worker = _settings(settings, todo, mail)
-        programs, people = await asyncio.gather(
-            place.start(parts, line.upstream, line.url, tools, worker), trusted_people(parts, owner, named)
-        )
+        ways = {"KESSAI_SERVER_URL": line.url}
+        if todo.has(FaultKind.COMMIT_LOST):
+            ways["KESSAI_DSN"] = commits.dsn(assembly.host_dsn(parts))
+        programs = place.programs(parts, line.upstream, tools, worker, ways)
+        running, people = await asyncio.gather(place.start(parts, programs), trusted_people(parts, owner, named))
+        outages = Outages(parts, programs, running, (pool, owner))
+        line.outage = outages.strike
         queue = queue_app(assembly.host_dsn(parts))
         async with queue.open_async():
             known = await kinds(pool)
@@ -138,7 +149,9 @@ async def _opened(settings: Settings, authorization: AuthorizationSet, todo: Pla
                 kind=known[KIND, CURRENT[KIND].release],
                 pins=_pins(todo.over),
                 people=people,
-                watch=Watch(pool, _Alongside(parts, programs, lifts).look),
+                watch=Watch(pool, _Alongside(parts, running, lifts).look, outages.steady),
+                outages=outages,
+                line=line,
             )
             yield Opened(parts, bench, lifts, mail, line, todo.over)
 
@@ -148,7 +161,7 @@ class _Alongside:
     """What is looked at while cases run: that both programs live, and that no stop stays."""
 
     parts: StackParts
-    programs: Sequence[Running]
+    running: Mapping[str, Running]
     lifts: Lifts
     _looked: float = 0.0
 
@@ -158,7 +171,7 @@ class _Alongside:
         if (now := time.monotonic()) < self._looked + ALIVE_SECONDS:
             return
         self._looked = now
-        for one in self.programs:
+        for one in self.running.values():
             if not one.process.alive():
                 raise processes.failed(self.parts.home, one, "ended while cases ran")
 
@@ -191,6 +204,7 @@ async def _run(opened: Opened, todo: Plan, done: Callable[[Run], None]) -> list[
         async with asyncio.TaskGroup() as group:
             looking = group.create_task(opened.bench.watch.look())
             runs = await conduct(opened.bench, todo.cases, todo.concurrency, todo.seed, done)
+            await opened.line.settled()
             looking.cancel()
             return runs
     except ExceptionGroup as several:
@@ -230,7 +244,7 @@ def _evidence(opened: Opened, run: Run) -> FaultEvidence | None:
             return FaultEvidence(seen="mail", fired=len(turned), details=said)
         case _:
             said = tuple(one.said for one in opened.line.struck if one.order_id == order)
-            return FaultEvidence(seen="wire", fired=len(said), details=said)
+            return FaultEvidence(seen=_SEEN.get(case.fault.kind, "wire"), fired=len(said), details=said)
 
 
 def _refuse_other_versions(case: EvaluationCase, workflows: seen.Workflows, over: Over) -> None:

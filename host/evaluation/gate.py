@@ -24,7 +24,7 @@ from host.evaluation.documents import (
 )
 from host.evaluation.metrics import found, measures
 from host.evaluation.score import problems
-from shared_contracts.evaluation import Category, FaultKind
+from shared_contracts.evaluation import SIX, Category
 from shared_contracts.evaluation_report import NO_MODEL, Compared, Entry, EvaluationReport, ToolTested
 
 CASES_MIN = 120
@@ -125,7 +125,7 @@ def _too_few(entries: Entries) -> str | None:
     counted = Counter(entry.category for entry in entries)
     short = [f"{one.value} {counted[one]} of {due}" for one, due in COUNTS.items() if counted[one] < due]
     kinds = {entry.fault.kind for entry in entries if entry.fault is not None}
-    absent = [f"no {kind.value}" for kind in FaultKind if kind not in kinds]
+    absent = [f"no {kind.value}" for kind in sorted(SIX) if kind not in kinds]
     if len(entries) >= CASES_MIN and not short and not absent:
         return None
     return f"{len(entries)} cases of {CASES_MIN}: {', '.join((*short, *absent))}"

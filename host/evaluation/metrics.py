@@ -19,7 +19,7 @@ from host.evaluation.documents import (
     ReasonRank,
     StateReach,
 )
-from shared_contracts.evaluation import Category, FaultKind
+from shared_contracts.evaluation import SIX, Category, FaultKind
 from shared_contracts.evaluation_report import Entry
 
 # the way to COMPLETED that every case begins; an approval is a detour on it
@@ -119,10 +119,16 @@ def funnel(entries: Entries) -> tuple[StateReach, ...]:
 
 
 def faults(entries: Entries) -> tuple[FaultRow, ...]:
-    """Count what held under each of the faults; one that no case has is there with none."""
+    """Count what held under each of the faults; one of the six that no case has is there with none."""
     return tuple(
-        _fault(kind, [e for e in entries if e.fault is not None and e.fault.kind is kind]) for kind in FaultKind
+        _fault(kind, [e for e in entries if e.fault is not None and e.fault.kind is kind]) for kind in kinds(entries)
     )
+
+
+def kinds(entries: Iterable[Entry]) -> tuple[FaultKind, ...]:
+    """Name the six faults, and of those beyond them what is done to any of these cases."""
+    done = {entry.fault.kind for entry in entries if entry.fault is not None}
+    return tuple(kind for kind in FaultKind if kind in SIX or kind in done)
 
 
 def handover_reasons(entries: Entries) -> tuple[ReasonRank, ...]:

@@ -72,17 +72,22 @@ async def databases(root: Path, choice: PostgresChoice) -> AsyncIterator[StackPa
             hold.close()
 
 
-async def start(
-    parts: StackParts, port: int, worker_url: str, tools: Mapping[str, str], worker: Mapping[str, str]
-) -> tuple[Running, Running]:
-    """Start tool server and worker as the stack does; the worker finds the tool server at another address."""
+def programs(
+    parts: StackParts, port: int, tools: Mapping[str, str], worker: Mapping[str, str], ways: Mapping[str, str]
+) -> dict[str, Program]:
+    """Give tool server and worker as the stack has them; `ways` are settings by which the worker finds others."""
     chosen = replace(parts, choice=replace(parts.choice, tool_server_settings=tools, worker_settings=worker))
-    serving = assembly.tool_server(chosen, port)
-    working = _by_way_of(assembly.worker(chosen, port), worker_url, assembly.resource_at(port))
-    started = [processes.start(parts.home, program) for program in (serving, working)]
-    for one in started:
+    working = assembly.worker(chosen, port)
+    found = {**working.settings, "KESSAI_AUDIENCE": assembly.resource_at(port), **ways}
+    return {TOOL_SERVER: assembly.tool_server(chosen, port), WORKER: replace(working, settings=found)}
+
+
+async def start(parts: StackParts, programs: Mapping[str, Program]) -> dict[str, Running]:
+    """Start them all; gives each when all are ready."""
+    started = {name: processes.start(parts.home, program) for name, program in programs.items()}
+    for one in started.values():
         await processes.wait_ready(parts.home, one, READY_SECONDS_MAX)
-    return started[0], started[1]
+    return started
 
 
 async def load(parts: StackParts, data: bytes | None, delivered_on: date) -> None:
@@ -100,10 +105,6 @@ async def load(parts: StackParts, data: bytes | None, delivered_on: date) -> Non
 def free_port(parts: StackParts) -> int:
     """Choose the tool server's port."""
     return choose_port(processes.remembered_port(parts.home, TOOL_SERVER))
-
-
-def _by_way_of(program: Program, url: str, audience: str) -> Program:
-    return replace(program, settings={**program.settings, "KESSAI_SERVER_URL": url, "KESSAI_AUDIENCE": audience})
 
 
 async def _without_another_codes(root: Path) -> None:

@@ -13,7 +13,7 @@ from host.engine.accept import CaseError, read_case
 from host.evaluation.conduct import Prepared
 from host.settings import Settings
 from host.workflows.catalogue import CURRENT
-from shared_contracts.evaluation import EvaluationCase, Fault, FaultKind
+from shared_contracts.evaluation import NO_REQUEST, EvaluationCase, Fault, FaultKind
 from shared_contracts.evaluation_cases import CaseSet
 from shared_contracts.evaluation_report import Component
 from shared_contracts.evaluation_retail import DELIVERED_ON
@@ -72,9 +72,13 @@ class Plan:
             str(order): fault
             for order, fault in found
             if fault is not None
-            and fault.kind is not FaultKind.APPROVAL_EXPIRY
+            and fault.kind not in NO_REQUEST
             and (fault.kind is FaultKind.NOTICE_FAILURE) is at_mail
         }
+
+    def has(self, kind: FaultKind) -> bool:
+        """Tell whether this is done to any case."""
+        return any(one.case.fault is not None and one.case.fault.kind is kind for one in self.cases)
 
     def orders(self) -> frozenset[str]:
         """Name the orders that the cases are about."""

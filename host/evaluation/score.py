@@ -27,6 +27,12 @@ SEEN_AT: dict[FaultKind, frozenset[Place]] = {
     FaultKind.APPROVAL_EXPIRY: frozenset({"clock"}),
     FaultKind.VERSION_CONFLICT: frozenset({"wire", "database"}),
     FaultKind.NOTICE_FAILURE: frozenset({"wire", "mail"}),
+    FaultKind.SLOW_ANSWER: frozenset({"wire"}),
+    FaultKind.COMMIT_LOST: frozenset({"wire"}),
+    FaultKind.WORKER_KILLED: frozenset({"process"}),
+    FaultKind.SERVER_KILLED: frozenset({"process"}),
+    FaultKind.DATABASE_RESTART: frozenset({"process"}),
+    FaultKind.OLDER_CONTRACT: frozenset({"wire"}),
 }
 
 

@@ -26,10 +26,11 @@ class GaveUpError(Exception):
 
 @dataclass
 class Watch:
-    """`beside` is what is looked at each time too."""
+    """`beside` is what is looked at each time too; nothing is looked at while somebody else has `steady`."""
 
     pool: Pool
     beside: Callable[[], Awaitable[None]]
+    steady: asyncio.Lock
     _waiting: dict[UUID, tuple[bool, asyncio.Future[Standing]]] = field(default_factory=dict)
 
     async def rest(self, workflow_id: UUID, *, ended: bool) -> Standing:
@@ -48,11 +49,12 @@ class Watch:
         """Look again and again, until this is cancelled; raises what keeps it from looking, to all who wait."""
         try:
             while True:
-                await self.beside()
-                if self._waiting:
-                    async with self.pool.connection() as connection:
-                        for standing in await trial.standings(connection, list(self._waiting)):
-                            self._tell(standing)
+                async with self.steady:
+                    await self.beside()
+                    if self._waiting:
+                        async with self.pool.connection() as connection:
+                            for standing in await trial.standings(connection, list(self._waiting)):
+                                self._tell(standing)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             for _, future in self._waiting.values():

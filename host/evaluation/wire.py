@@ -4,6 +4,8 @@
                 │                          timeout           worked on to the end, and the answer never comes
                 └── what was done,         disconnect        worked on to the end, and the connection breaks
                     to which token         version_conflict  worked on to the end, and the row moves before the answer
+                                           slow_answer       worked on when its time is over, and answered to nobody
+                                           an outage         worked on to the end, and it comes before the answer
 
 Invariant: a request is known by the tool that its header names and by the order in its body, never by the host's word.
 What is noted was done here; tokens are not kept, only their ids.
@@ -24,6 +26,8 @@ from typing import Any
 from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
 
 from host.stack.ports import LOOPBACK
+from shared_contracts import errors
+from shared_contracts.contract import CONTRACT_META
 from shared_contracts.evaluation import Fault, FaultKind
 
 CONNECTIONS_MAX = 256
@@ -33,6 +37,8 @@ RETRY_AFTER = "1"
 _HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "keep-alive"})
 # what moves the case's row while its answer waits here; gives what it saw
 Conflict = Callable[[str], Awaitable[str]]
+Outage = Callable[[FaultKind], Awaitable[str]]  # the same of what hurts every case
+Arm = Callable[[str, str], None]  # whose next commit loses its answer: a workflow, and the order it is about
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +63,14 @@ class Wire:
 
     faults: Mapping[str, Fault]
     conflict: Conflict | None = None
+    outage: Outage | None = None
+    arm: Arm | None = None
     upstream: int = 0
     port: int = 0
     struck: list[Struck] = field(default_factory=list)
+    answered: Counter[str] = field(default_factory=Counter)  # by order
+    listed: Counter[str] = field(default_factory=Counter)  # by the version that the tools were offered under
+    _late: int = 0
     _seen: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @property
@@ -72,13 +83,33 @@ class Wire:
         body = await request.read()
         asked = _read(request.headers, body)
         kind = None if asked is None else self._due(asked)
-        if asked is None or kind is None:
-            return await self._passed(http, request, body)
+        if asked is None:
+            response = await self._passed(http, request, body)
+            self.listed.update(_offered(response.body))
+            return response
+        if kind is None:
+            return await self._asked(http, request, body, asked)
         if kind is FaultKind.RATE_LIMITED:
             self._note(asked, "answered 429; the tool server did not see it")
             return web.Response(status=429, headers={"Retry-After": RETRY_AFTER})
-        response = await self._passed(http, request, body)
+        if kind is FaultKind.SLOW_ANSWER:
+            return await self._slowly(http, request, body, asked)
+        response = await self._asked(http, request, body, asked)
+        return await self._struck(kind, request, asked, response)
+
+    async def _struck(
+        self, kind: FaultKind, request: web.BaseRequest, asked: _Request, response: web.Response
+    ) -> web.Response:
+        """Do to an answer what is to be done."""
         match kind:
+            case FaultKind.COMMIT_LOST if self.arm is not None:
+                self.arm(asked.workflow_id, asked.order_id)  # noted where the commit is
+                return response
+            case FaultKind.DATABASE_RESTART if self.outage is not None:
+                self._note(asked, f"held the answer ({response.status}) while {await self.outage(kind)}")
+                return response
+            case FaultKind.WORKER_KILLED | FaultKind.SERVER_KILLED if self.outage is not None:
+                self._note(asked, f"held the answer ({response.status}) for good: {await self.outage(kind)}")
             case FaultKind.TIMEOUT:
                 left = await _until_gone(request)
                 self._note(asked, f"held the answer ({response.status}) until {left}")
@@ -91,6 +122,35 @@ class Wire:
         if request.transport is not None:
             request.transport.abort()
         return response  # to nobody
+
+    async def _slowly(
+        self, http: ClientSession, request: web.BaseRequest, body: bytes, asked: _Request
+    ) -> web.Response:
+        """Let a request come when whoever sent it has given up, and has been told something else already."""
+        self._late += 1
+        try:
+            left = await _until_gone(request)
+            before = self.answered[asked.order_id]
+            await until(lambda: self.answered[asked.order_id] > before, HELD_SECONDS_MAX)
+            response = await self._passed(http, request, body)
+            self._note(asked, f"kept the request until {left} and asked again; its own answer: {_outcome(response)}")
+            return response  # to nobody
+        finally:
+            self._late -= 1
+
+    async def settled(self) -> None:
+        """Wait until no request is kept here any more."""
+        await until(lambda: self._late == 0, 2 * HELD_SECONDS_MAX)
+
+    def note(self, order_id: str, what: str) -> None:
+        """Write down what was done to a case elsewhere."""
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.struck.append(Struck(order_id, f"{at} {order_id}: {what}"))
+
+    async def _asked(self, http: ClientSession, request: web.BaseRequest, body: bytes, asked: _Request) -> web.Response:
+        response = await self._passed(http, request, body)
+        self.answered[asked.order_id] += 1
+        return response
 
     def _due(self, asked: _Request) -> FaultKind | None:
         """Count a request of this tool for this order; give what is to be done to it."""
@@ -139,15 +199,22 @@ async def wire(faults: Mapping[str, Fault]) -> AsyncIterator[Wire]:
             await server.shutdown(1.0)
 
 
+async def until(so: Callable[[], bool], seconds: float) -> bool:
+    """Look again and again until it is so; False where it never was."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not so():
+        if loop.time() > end:
+            return False
+        await asyncio.sleep(LOOK_SECONDS)
+    return True
+
+
 async def _until_gone(request: web.BaseRequest) -> str:
     """Wait until whoever asked has hung up."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + HELD_SECONDS_MAX
-    while request.transport is not None and not request.transport.is_closing():
-        if loop.time() > until:
-            return f"{HELD_SECONDS_MAX:g} s were over, and nobody had hung up"
-        await asyncio.sleep(LOOK_SECONDS)
-    return "whoever asked hung up"
+    if await until(lambda: request.transport is None or request.transport.is_closing(), HELD_SECONDS_MAX):
+        return "whoever asked hung up"
+    return f"{HELD_SECONDS_MAX:g} s were over, and nobody had hung up"
 
 
 def _read(headers: Mapping[str, str], body: bytes) -> _Request | None:
@@ -162,6 +229,32 @@ def _read(headers: Mapping[str, str], body: bytes) -> _Request | None:
             return _Request(tool, order_id, str(claims.get("jti")), str(claims.get("task_id")))
         case _:
             return None
+
+
+def _offered(body: object) -> tuple[str, ...]:
+    """Give the one version under which an answer offers tools; none where it is no list of tools."""
+    try:
+        message = json.loads(body) if isinstance(body, bytes) else None
+    except ValueError:
+        return ()
+    match message:
+        case {"result": {"tools": list(tools)}}:
+            return tuple({str(tool.get("_meta", {}).get(CONTRACT_META, {}).get("version")) for tool in tools})
+        case _:
+            return ()
+
+
+def _outcome(response: web.Response) -> str:
+    """Tell how the tool server answered, without what it said."""
+    try:
+        message = json.loads(response.body) if isinstance(response.body, bytes) else None
+    except ValueError:
+        message = None
+    match message:
+        case {"result": {"isError": True, "_meta": {errors.ERROR_META: {"code": str(code)}}}}:
+            return f"{response.status}, {code}"
+        case _:
+            return str(response.status)
 
 
 def _claims(token: str) -> Mapping[str, Any]:

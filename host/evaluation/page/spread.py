@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from host.evaluation.metrics import matched
+from host.evaluation.metrics import kinds, matched
 from shared_contracts.evaluation import Category, FaultKind
 from shared_contracts.evaluation_report import Entry
 
@@ -45,9 +45,9 @@ def by_category(entries: Iterable[Entry]) -> dict[Category, list[Entry]]:
     return {one: those for one, those in sorted_.items() if those}
 
 
-def by_fault(entries: Iterable[Entry]) -> dict[FaultKind, list[Entry]]:
-    """Sort the cases under what is done to them; one that is done to no case is there with none."""
-    sorted_: dict[FaultKind, list[Entry]] = {one: [] for one in FaultKind}
+def by_fault(entries: Sequence[Entry]) -> dict[FaultKind, list[Entry]]:
+    """Sort the cases under what is done to them; one of the six that is done to no case is there with none."""
+    sorted_: dict[FaultKind, list[Entry]] = {one: [] for one in kinds(entries)}
     for entry in entries:
         if entry.fault is not None:
             sorted_[entry.fault.kind].append(entry)
