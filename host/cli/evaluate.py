@@ -31,7 +31,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         Path | None,
         typer.Option("--cases", metavar="PATH", help="A file of cases, or a directory of such files; else our own."),
     ] = None,
-    faults: Annotated[bool, typer.Option("--faults", help="Only the cases to which something is done.")] = False,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Only cases to which something is done; of ours, those beyond the six too.")
+    ] = False,
     concurrency: Annotated[
         int, typer.Option("--concurrency", metavar="N", min=1, max=CONCURRENCY_MAX, help="How many at a time.")
     ] = CONCURRENCY,
@@ -66,6 +68,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     It has a home of its own beside yours, with databases made anew for each run, so that nothing real is touched. What
     is done to a case on its way (no answer, a broken connection, a full mailbox, a day that passes) is done outside the
     programs, and noted there. The report is written whether it passed or not; kessai eval drop removes the home.
+
+    With --faults cases without one are left out and others come in: the programs are killed, the database restarts,
+    a commit's answer is lost, an answer comes too late, a tool server of older contracts stands there. Two minutes.
 
     Where each tool's own tests are given, or made first, no case is run unless they are of this build and passed.
 

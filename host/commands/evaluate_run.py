@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 REPORT = "report.json"
 REPORT_MODE = 0o644  # nothing in it is secret or a person's
 OURS = Path(__file__).parents[1] / "data" / "evaluation"
+BEYOND = OURS / "beyond"  # faults beyond the six, in cases beside the 120
 SEED_MAX = 2**31 - 1
 T = TypeVar("T")
 
@@ -108,7 +109,8 @@ def _cases(wanted: Wanted) -> tuple[CaseSet, bytes | None]:
     read = _read(read_cases(path))
     if not wanted.faults:
         return read, None
-    faulty = case_set(tuple(case for case in read.cases if case.fault is not None))
+    beyond = _read(read_cases(BEYOND)).cases if wanted.cases is None else ()
+    faulty = case_set((*(case for case in read.cases if case.fault is not None), *beyond))
     if not faulty.cases:
         raise CommandError(Exit.BAD_INPUT, f"{path}: no case has a fault", "Nothing was started.")
     return faulty, None

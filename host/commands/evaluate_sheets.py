@@ -43,6 +43,12 @@ def gate(to: Console, view: GateView) -> None:
     _severe(to, view.severe, "severe: one of these fails everything")
     _differing(to, view.unmatched, "not as expected")
     _measures(to, view.measures)
+    if view.faults_show:
+        made = table("it", "", "by", "ids", title="\nwhat the faults show")
+        for show in view.faults_show:
+            word = {True: "shown", False: "not so", None: "not tried"}[show.shown]
+            add(made, show.what.replace("_", " "), word, show.said, _ids(show.ids))
+        to.print(made)
     _cost(to, view.cost)
     made = table("of", "code exists", "contract test passes", "live system tried", title="\nthree conclusions")
     for claim in view.claims:

@@ -200,6 +200,15 @@ class Claim(Contract):
     live_system_tried: Shown
 
 
+class FaultsShow(Contract):
+    """One of the three things that faults are done for; `shown` is null where no case is of that kind."""
+
+    what: Literal["stops", "recovers", "within_permission"]
+    shown: bool | None
+    said: str
+    ids: Ids
+
+
 class GateView(Contract):
     """`kessai eval gate`: passed where nothing is refused, all six hold, nothing is severe, and all is as expected."""
 
@@ -213,6 +222,7 @@ class GateView(Contract):
     severe: tuple[Incident, ...]
     unmatched: tuple[Unmatched, ...]
     claims: tuple[Claim, ...]
+    faults_show: tuple[FaultsShow, ...]  # empty where nothing was done to any case
     measures: Measures
     cost: Cost
 

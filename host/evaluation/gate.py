@@ -23,6 +23,7 @@ from host.evaluation.documents import (
     Unmatched,
 )
 from host.evaluation.metrics import found, measures
+from host.evaluation.proved import faults_show
 from host.evaluation.score import problems
 from shared_contracts.evaluation import SIX, Category
 from shared_contracts.evaluation_report import NO_MODEL, Compared, Entry, EvaluationReport, ToolTested
@@ -62,6 +63,7 @@ def gate(report: EvaluationReport, *, whole: bool = True) -> GateView:
         severe=severe,
         unmatched=unmatched,
         claims=claims(report),
+        faults_show=faults_show(entries),
         measures=measures(entries),
         cost=priced,
     )

@@ -6,12 +6,14 @@ Invariant: a fault that nothing shows to have happened shows nothing, and each s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from host.evaluation.codes import PROBLEMS, Aspect, Code, Condition
 from host.evaluation.documents import FaultsShow
 from host.evaluation.metrics import found
 from shared_contracts.evaluation_report import Entry
 
+_What = Literal["stops", "recovers", "within_permission"]
 _ENDS = frozenset({Aspect.END, Aspect.RETRIES})
 
 
@@ -29,10 +31,9 @@ def faults_show(entries: Sequence[Entry]) -> tuple[FaultsShow, ...]:
     )
 
 
-def _said(what: str, of: Sequence[Entry], wrong: tuple[str, ...], said: str) -> FaultsShow:
-    good = len(of) - len(wrong)
+def _said(what: _What, of: Sequence[Entry], wrong: tuple[str, ...], said: str) -> FaultsShow:
     shown = None if not of else not wrong
-    return FaultsShow.model_validate({"what": what, "shown": shown, "said": f"{good} of {len(of)} cases {said}", "ids": wrong})
+    return FaultsShow(what=what, shown=shown, said=f"{len(of) - len(wrong)} of {len(of)} cases {said}", ids=wrong)
 
 
 def _wrong(entries: Sequence[Entry], aspects: frozenset[Aspect]) -> tuple[str, ...]:

@@ -12,11 +12,13 @@ from typing import get_args
 import pytest
 
 from host.evaluation.contract_documents import Test
+from host.evaluation.gate import gate
 from host.evaluation.place import home_of
 from host.evaluation.rates import PACKAGED
 from host.stack.build import installed_build
-from shared_contracts.evaluation import FaultKind
-from shared_contracts.evaluation_report import FaultEvidence
+from shared_contracts.base import parse
+from shared_contracts.evaluation import SIX, FaultKind
+from shared_contracts.evaluation_report import EvaluationReport, FaultEvidence
 from shared_contracts.tools import TOOLS
 from tests.support.cli import Cli
 from tests.support.evaluating import changed, chosen, evaluate, written
@@ -38,6 +40,7 @@ def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_t
     cases = chosen(
         "normal-01", "high-value-01", "high-value-12", "duplicate-01", "duplicate-05", "foreign-order-01",
         DISCONNECTED, "midway-fault-01", "midway-fault-03", "midway-fault-06", "midway-fault-07", "midway-fault-08",
+        "server-killed-02", "server-killed-03",
     )  # fmt: skip
 
     given = ("--rates", str(rates_of(tmp_path)), "--contract-tests", str(proofs(tmp_path)))
@@ -51,9 +54,9 @@ def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_t
     assert found.report.compared.compared > 0
     assert not found.report.compared.untracked + found.report.compared.missing + found.report.compared.duplicate
     seen = {case.id: case.evidence for case in found.report.cases if case.evidence is not None}
-    assert {one.seen for one in seen.values()} == {"wire", "clock", "mail"}
+    assert {one.seen for one in seen.values()} == {"wire", "clock", "mail", "process"}
     struck = [case for case in cases if case.fault is not None]
-    assert {case.fault.kind for case in struck} == set(FaultKind)
+    assert {case.fault.kind for case in struck} == SIX | {FaultKind.SERVER_KILLED}
     assert all(seen[case.id].fired == case.fault.times and seen[case.id].details for case in struck)
     assert not cli.home.exists()
 
@@ -74,6 +77,22 @@ def test_a_fault_at_a_request_that_never_comes_is_not_proved(cli: Cli, tmp_path:
     assert found.problems() == {DISCONNECTED: ["fault_not_proved"]}
     assert found.report.cases[0].evidence == FaultEvidence(seen="wire", fired=0, details=())
     assert found.said.code == 1
+
+
+@pytest.mark.long
+def test_every_fault_happens_and_shows_that_it_stops_recovers_and_stays_within_its_permission(cli: Cli, tmp_path: Path):
+    said = cli("eval", "--faults", "--seed", "7", "--report", str(tmp_path))
+
+    report = parse(EvaluationReport, json.loads((tmp_path / "report.json").read_text(encoding="utf-8")))
+    assert {one.id: one.problems for one in report.cases if one.problems} == {}
+    assert {one.fault.kind for one in report.cases if one.fault is not None} == set(FaultKind)
+    assert {one.evidence.fired for one in report.cases if one.evidence is not None} == {1, 2}
+    shown = {one.what: one.shown for one in gate(report).faults_show}
+    assert shown == {"stops": True, "recovers": True, "within_permission": True}
+    assert said.out.splitlines()[0].endswith("the report proves too little: too_few_cases")
+    superseded = next(one for one in report.cases if one.id == "slow-answer-02")
+    assert superseded.evidence is not None
+    assert superseded.evidence.details[0].endswith("attempt_superseded")
 
 
 def test_what_was_killed_is_taken_over_by_the_next(cli: Cli, tmp_path: Path):

@@ -13,14 +13,14 @@ from shared_contracts.base import dump, parse
 from shared_contracts.evaluation import EvaluationCase
 from shared_contracts.evaluation_report import EvaluationReport
 from tests.support.cli import ROOT, Cli, Said
-from tests.support.evaluation_set import CASES
+from tests.support.evaluation_set import BEYOND, CASES
 
 PACKAGES = ("host", "tool_server", "shared_contracts")
 
 
 def chosen(*ids: str) -> list[EvaluationCase]:
-    """Cases of the data set, by their ids."""
-    by_id = {case.id: case for case in CASES}
+    """Cases of the data set and those beside it, by their ids."""
+    by_id = {case.id: case for case in (*CASES, *BEYOND)}
     return [by_id[one] for one in ids]
 
 

@@ -17,13 +17,14 @@ ORDERS = {(order.tenant_id, order.order_id): order for order in _SEED.orders}
 NOT_THEIRS = {Category.MISSING_ORDER, Category.FOREIGN_ORDER}
 
 
-def _read() -> tuple[EvaluationCase, ...]:
-    read = read_cases(CASES_OF)
+def _read(folder: Path) -> tuple[EvaluationCase, ...]:
+    read = read_cases(folder)
     assert isinstance(read, CaseSet), read
     return read.cases
 
 
-CASES = _read()
+CASES = _read(CASES_OF)
+BEYOND = _read(CASES_OF / "beyond")  # faults beyond the six
 OF_THEIR_OWN = tuple(case for case in CASES if case.category not in NOT_THEIRS)
 
 

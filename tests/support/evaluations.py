@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 from host.evaluation.gate import COUNTS
 from host.evaluation.score import problems
 from shared_contracts.base import dump, parse
-from shared_contracts.evaluation import Category, FaultKind
+from shared_contracts.evaluation import NO_REQUEST, SIX, Category, FaultKind
 from shared_contracts.evaluation_report import Entry, EvaluationReport, RunLimits
 
 SPACE = UUID("00000000-0000-0000-0000-000000000005")
@@ -19,8 +19,11 @@ NONE = {"returns": 0, "notices": 0}
 ONE = {"returns": 1, "notices": 1}
 YES = {"by": "sato", "verdict": "approve"}
 TOLD = "返品を受け付けました。"
-FAULTS = (*FaultKind, FaultKind.NOTICE_FAILURE, FaultKind.TIMEOUT)
-PLACES = {"approval_expiry": "clock", "notice_failure": "mail", "version_conflict": "database"}
+FAULTS = (*(kind for kind in FaultKind if kind in SIX), FaultKind.NOTICE_FAILURE, FaultKind.TIMEOUT)
+PLACES = {
+    "approval_expiry": "clock", "notice_failure": "mail", "version_conflict": "database",
+    "worker_killed": "process", "server_killed": "process", "database_restart": "process",
+}  # fmt: skip
 RATES = {
     "basis": "given", "currency": "JPY", "model_call": 0.0, "tool_call": 0.5, "retry": 0.25, "approver_minute": 60.0,
     "minutes_per_decision": 2.0, "compensation_call": 1.0,
@@ -84,7 +87,7 @@ def _rest(made: dict[str, Any], state: str, reason: str, path: tuple[str, ...], 
 
 def give_fault(made: dict[str, Any], kind: FaultKind) -> None:
     """Let a fault happen to a case, that cost it one retry and is proved."""
-    tool = None if kind is FaultKind.APPROVAL_EXPIRY else "send_return_notice"
+    tool = None if kind in NO_REQUEST else "send_return_notice"
     made["fault"] = {"kind": kind.value, "tool": tool, "nth": 1, "times": 1, "retries": 1, "told_ja": TOLD}
     seen = PLACES.get(kind.value, "wire")
     made["evidence"] = {"seen": seen, "fired": 1, "details": [f"{kind.value} at {seen}"]}

@@ -15,7 +15,7 @@ from host.domain.workflow import Language
 from host.workflows.returns import RETURNS, ReturnsCase
 from host.workflows.returns_messages import message
 from shared_contracts.base import parse
-from shared_contracts.evaluation import Category, FaultKind
+from shared_contracts.evaluation import SIX, Category
 from shared_contracts.tools import TOOLS
 from tests.support.evaluation_set import CASES, CASES_OF, NOT_THEIRS, OF_THEIR_OWN, ORDERS, asked, of, order_of, ruled
 from tests.unit.test_demo_data import LOOK_ALIKES
@@ -149,7 +149,7 @@ def test_no_order_of_a_case_is_used_by_an_example_or_a_test_of_the_command_line(
 
 def test_all_six_faults_occur_and_strike_at_every_step():
     faults = [case.fault for case in CASES if case.fault is not None]
-    assert {fault.kind for fault in faults} == set(FaultKind)
+    assert {fault.kind for fault in faults} == SIX
     assert {fault.tool for fault in faults} == {
         *RETURNS.tools["RECEIVED"],
         *RETURNS.tools["ORDER_VERIFIED"],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from host.evaluation.codes import Code
 from host.evaluation.documents import Rate, Rates
 from host.evaluation.metrics import MAIN, STATES, measures, rate, rates, tenths
-from shared_contracts.evaluation import Category, FaultKind
+from shared_contracts.evaluation import SIX, Category, FaultKind
 from shared_contracts.evaluation_report import Entry
 from tests.support.evaluations import cases, entry, give_fault, needing_compensation, raw
 from tests.support.planted import planted
@@ -159,7 +159,7 @@ def test_each_fault_shows_what_held_under_it_and_one_that_no_case_has_shows_none
     made[0]["got"]["effects"] = {"returns": 2, "notices": 1}
     made[1]["evidence"] = None
     rows = {row.kind: row.model_dump(exclude={"kind"}) for row in measures([entry(one) for one in made]).faults}
-    assert set(rows) == set(FaultKind)
+    assert set(rows) == SIX
     assert rows[FaultKind.TIMEOUT] == {
         "n": 1, "proved": 1, "end": 1, "effects": 0, "retries": 1, "compensation": 1, "told": 1,
     }  # fmt: skip
@@ -167,6 +167,13 @@ def test_each_fault_shows_what_held_under_it_and_one_that_no_case_has_shows_none
         "n": 2, "proved": 1, "end": 2, "effects": 2, "retries": 2, "compensation": 2, "told": 1,
     }  # fmt: skip
     assert set(rows[FaultKind.DISCONNECT].values()) == {0}
+
+
+def test_a_fault_beyond_the_six_is_shown_where_a_case_has_it():
+    made = raw("fault-1", Category.MIDWAY_FAULT)
+    give_fault(made, FaultKind.COMMIT_LOST)
+    rows = {row.kind: row.n for row in measures([entry(made)]).faults}
+    assert rows == dict.fromkeys(SIX, 0) | {FaultKind.COMMIT_LOST: 1}
 
 
 PLANTS = st.lists(st.sampled_from([*Code, *Category]), max_size=30)
