@@ -232,7 +232,7 @@ def _struck(one: _Right, numbers: _Numbers, kind: FaultKind, tool: str | None) -
             fault["told_ja"] = _EXPIRED
             case["expected"] = _end("EXPIRED", "expired", _WAY[:2], (0, 0))
             case |= {"decision": {"verdict": "nobody"}, "has_side_effect": False}
-        case FaultKind.TIMEOUT | FaultKind.DISCONNECT | FaultKind.VERSION_CONFLICT:
+        case _:
             pass  # what was made is looked up by its key, found and adopted: the same end and no call more
     return case | {"category": "midway_fault", "fault": fault}
 
