@@ -43,7 +43,7 @@ def assemble(row: Row, workflow: Workflow) -> Record:
         },
         "review_closed_at": w["review_closed_at"],
         "step_count": sum(call["undoes"] is None for call in row["calls"]),
-        "checkpoints": [_checkpoint(move) for move in row["checkpoints"]],
+        "checkpoints": [_checkpoint(move, row["offers"]) for move in row["checkpoints"]],
         "calls": [_call(call, [a for a in row["attempts"] if a["step"] == call["step"]]) for call in row["calls"]],
         "effects": [_effect(effect, str(task.workflow_id)) for effect in row["effects"]],
         "decisions": [_without(decision, "workflow_id") for decision in row["decisions"]],
@@ -88,13 +88,19 @@ def _state(row: Row) -> State:
     )
 
 
-def _checkpoint(move: Row) -> dict[str, Any]:
+def _checkpoint(move: Row, offers: Row) -> dict[str, Any]:
     before = {"control_state": move["control_from"], "state": move["business_from"]}
     return {
         **{name: move[name] for name in ("seq", "at", "event", "actor", "reason", "evidence")},
         "from": None if move["control_from"] == "" else before,
         "to": {"control_state": move["control_to"], "state": move["business_to"]},
+        "turn": None if move["offered"] is None else _turn(move, offers),
     }
+
+
+def _turn(move: Row, offers: Row) -> dict[str, Any]:
+    shown = [definition["name"] for definition in offers[move["offered"]]]
+    return {"offered": shown, "offered_sha256": move["offered"], "said": move["said"]}
 
 
 def _call(call: Row, attempts: Iterable[Row]) -> dict[str, Any]:

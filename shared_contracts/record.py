@@ -57,8 +57,38 @@ class Place(Contract):
     state: str
 
 
+class SaidCall(Contract):
+    """One call in a planner's turn. `tool` null: a name that is none of ours. Of each argument that the tool declares
+    its kind and size, such as `text 12`; of others their number; a text in place of all that says how long it was.
+    """
+
+    tool: str | None
+    arguments: dict[str, str] | str
+    undeclared: Annotated[int, Field(ge=0)]
+
+
+class Said(Contract):
+    """What a planner's turn came to, and what was in it: its calls, its texts' lengths, and the digest of both.
+
+    `form` is what was read out of it: `fault` and `nothing` were refused whatever else stood beside them.
+    """
+
+    form: Literal["call", "final", "hand_over", "fault", "nothing"]
+    calls: tuple[SaidCall, ...]
+    texts: tuple[Annotated[int, Field(ge=0)], ...]
+    sha256: str | None  # null: it was no JSON
+
+
+class Turn(Contract):
+    """One turn of a planner: the tools that it was shown, the digest of their definitions, and what it gave, masked."""
+
+    offered: tuple[str, ...]
+    offered_sha256: str
+    said: Said
+
+
 class Checkpoint(Contract):
-    """One move of the two machines."""
+    """One move of the two machines; `turn` is the planner's that led to it, null where none did."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -70,6 +100,7 @@ class Checkpoint(Contract):
     actor: Actor
     reason: str
     evidence: tuple[str, ...]
+    turn: Turn | None
 
 
 class CallError(Contract):

@@ -13,10 +13,11 @@ from host.commands.exits import Exit
 from host.commands.lookup import found_id, rows_of, workflow_of
 from host.commands.output import COLOURS, add, console, plain, table, write_json
 from host.commands.possible import ways
+from host.commands.turns_sheet import said
 from host.commands.workplace import reading
 from host.evaluation.audit import reconciled_case
 from host.evaluation.diagnose import diagnose
-from host.evaluation.diagnosis import Diagnosis, Reconciled
+from host.evaluation.diagnosis import Deviation, Diagnosis, Reconciled, TurnSeen
 from host.record import assemble
 from host.settings import Settings, SettingsError, lacks
 from shared_contracts.base import dump
@@ -54,9 +55,10 @@ def _show(to: Console, found: Diagnosis, next_ones: list[str]) -> None:
         lines |= {
             "at": "unknown" if first.at is None else first.at.isoformat(timespec="milliseconds"),
             "where": ", ".join(one for one in place if one is not None),
-            "cause": "not told by the record" if first.cause is None else first.cause.value,
+            "cause": _cause(first),
             "evidence": " ".join(first.evidence),
         }
+        lines |= {} if first.turn is None else _turn(first.turn)
     for name, value in lines.items():
         style = COLOURS.get(found.state, "") if name == "stands" else ""
         to.print(Text(f"{name:<11} ", style="dim"), Text(plain(value), style=style), sep="", soft_wrap=True)
@@ -68,6 +70,22 @@ def _show(to: Console, found: Diagnosis, next_ones: list[str]) -> None:
     to.print()
     for line in next_ones:
         to.print(Text(plain(line)), soft_wrap=True)
+
+
+def _cause(first: Deviation) -> str:
+    if first.cause is None:
+        return "not told by what was kept"
+    known_by = {"turn": "shown by the turn of the planner", "record": "inferred from the record", None: "not told"}
+    return f"{first.cause.value}, {known_by[first.cause_known_by]}"
+
+
+def _turn(of: TurnSeen) -> dict[str, str]:
+    """Show what the planner was sent beside what it gave."""
+    sent = "; ".join(f"{one['name']} “{one['description']}”" for one in of.definitions)
+    return {
+        "was shown": f"{sent or 'no tool'}, definitions {of.definitions_sha256[:16]} at checkpoint {of.checkpoint}",
+        "gave": said(of.said),
+    }
 
 
 def _list(to: Console, title: str, found: Diagnosis) -> None:

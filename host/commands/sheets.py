@@ -11,6 +11,7 @@ from rich.text import Text
 
 from host.commands.acts_sheet import acts
 from host.commands.output import COLOURS, add, command, own_members, plain, table
+from host.commands.turns_sheet import turns
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
 from host.settings import Settings
@@ -36,6 +37,7 @@ def record(to: Console, settings: Settings, shown: Record, row: Mapping[str, Any
     _head(to, settings, shown, row)
     _alerts(to, shown)
     _checkpoints(to, shown)
+    turns(to, shown)
     _calls(to, shown)
     _decisions(to, shown)
     _approvals(to, shown)

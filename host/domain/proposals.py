@@ -57,11 +57,23 @@ NOTHING_USED = Usage(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
+class Utterance:
+    """A turn as it came, before anything was read out of it: its texts, and each call's name and arguments."""
+
+    texts: tuple[str, ...]
+    calls: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """One turn of a planner: what it says, and what saying it took. Without its usage nothing is a reply."""
+    """One turn of a planner: what it says, and what saying it took. Without its usage nothing is a reply.
+
+    `raw` is what it was read out of; None where nothing was read, because the planner is code and gives `said` itself.
+    """
 
     said: PlannerDecision | PlannerFault
     usage: Usage
+    raw: Utterance | None = None
 
 
 @dataclass(frozen=True, slots=True)

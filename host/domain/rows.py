@@ -12,6 +12,7 @@ from host.domain.control import Execution
 from host.domain.kept import kept_json
 from host.domain.outcome import CallError
 from host.domain.state import CallRecord, State
+from host.domain.uttered import Offer
 from host.domain.wait import Wait
 
 # For each table the rows that a commit adds to it or changes in it; each names its workflow.
@@ -25,6 +26,7 @@ class Gathered:
         """Begin with none."""
         self._workflow_id = workflow_id
         self._tables: dict[str, list[dict[str, Any]]] = {}
+        self._turn: dict[str, Any] = {}
 
     def uncontested(self) -> Gathered:
         """Copy all but what the commit would look into; the copies gather on independently."""
@@ -32,18 +34,30 @@ class Gathered:
         copy._tables = {
             table: [dict(row) for row in rows] for table, rows in self._tables.items() if table != "contests"
         }
+        copy._turn = dict(self._turn)
         return copy
 
     @property
     def dirty(self) -> bool:
         """Tell whether anything happened that must not be forgotten; decisions and alerts go with what they led to."""
-        return bool(self._tables.keys() - {"decisions", "audit", "contests"})
+        return bool(self._tables.keys() - {"decisions", "audit", "contests", "offers"})
 
     def add(self, table: str, **row: Any) -> dict[str, Any]:
         """Gather one row more, and give it."""
         added = {"workflow_id": self._workflow_id, **row}
         self._tables.setdefault(table, []).append(added)
         return added
+
+    def turn(self, offer: Offer, said: Mapping[str, Any], *, kept: bool) -> None:
+        """Keep what a planner was shown, where it is new, and gave; the next move tells of it."""
+        self._turn = {"offered": offer.sha256, "said": dict(said)}
+        if not kept:
+            self.add("offers", sha256=offer.sha256, definitions=offer.definitions)
+
+    def move(self, **row: Any) -> None:
+        """Gather a move of the two machines, with the turn that led to it."""
+        self.add("checkpoints", **row, **self._turn)
+        self._turn = {}
 
     def open_call(self, call: CallRecord) -> None:
         """Say what was proposed."""

@@ -31,6 +31,7 @@ from host.domain.reasons import review_end
 from host.domain.rows import Gathered, Rows, error_record
 from host.domain.severe import SCOPES, Severe
 from host.domain.state import Attempt, CallRecord, Effect, State, Undoing
+from host.domain.uttered import Offer
 from host.domain.wait import Wait
 from host.domain.workflow import RESUME, Finding, Move, Workflow
 from shared_contracts.approval import LIFETIME, Action, ApprovalEvent, action_digest
@@ -126,13 +127,9 @@ class Step:
         if edge.source is not here.control.control or move not in self._ids:
             raise IllegalTransitionError(f"{here.control.control}/{here.task.state}", event, f"{edge.target}/{target}")
         seq = here.trace.seq + 1
-        self._rows.add("checkpoints", seq=seq, move_id=self._ids[move], reason=reason, evidence=list(evidence))
-        self.state = replace(
-            here,
-            task=replace(here.task, state=target),
-            control=replace(here.control, control=edge.target),
-            trace=replace(here.trace, seq=seq),
-        )
+        self._rows.move(seq=seq, move_id=self._ids[move], reason=reason, evidence=list(evidence))
+        task, control = replace(here.task, state=target), replace(here.control, control=edge.target)
+        self.state = replace(here, task=task, control=control, trace=replace(here.trace, seq=seq))
 
     def _audit(self, action: str, result: str, details: Mapping[str, Any], actor: str | None = None) -> None:
         task = self.state.task
@@ -361,6 +358,10 @@ class Step:
         )
         counted = replace(control, refusals=refusals, refusals_in_a_row=control.refusals_in_a_row + 1)
         self.state = replace(self.state, control=counted)
+
+    def turn(self, offer: Offer, said: Mapping[str, Any], *, kept: bool) -> None:
+        """Have the next move tell what a planner was shown and gave."""
+        self._rows.turn(offer, said, kept=kept)
 
     def spend(self, usage: Usage) -> None:
         """Count what a turn of the planner took."""

@@ -16,7 +16,9 @@ from host.domain.outcome import Outcome
 from host.domain.principals import AuthorizationSet
 from host.domain.proposals import Planner
 from host.domain.suitability import Failing, failing
+from host.domain.uttered import Offer, offer
 from host.domain.workflow import Move, Workflow
+from host.planner.context import definition
 from host.store.commits import Commits
 from host.store.pool import Pool
 from shared_contracts.contract import Tool
@@ -84,6 +86,16 @@ class Parts:
     def unfit(self) -> Mapping[tuple[str, str], tuple[Failing, ...]]:
         """Why each kind only reads and drafts; empty for one that may act."""
         return {key: failing(kind.workflow, self.registry, self.authorization) for key, kind in self.kinds.items()}
+
+    def offer(self, names: frozenset[str]) -> Offer:
+        """Give the definitions that a planner is shown under these names, with their digest; made once a process."""
+        if names not in self._offers:
+            self._offers[names] = offer(tuple(definition(self.registry[name]) for name in sorted(names)))
+        return self._offers[names]
+
+    @cached_property
+    def _offers(self) -> dict[frozenset[str], Offer]:
+        return {}
 
     @cached_property
     def commits(self) -> Commits:

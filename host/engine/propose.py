@@ -13,10 +13,20 @@ import structlog
 
 from host.domain.authorization import ALERTED, TOLD_TO_PLANNER, Decision, Verdict
 from host.domain.control import AUTHORIZED, NO_PROPOSAL, PROPOSED, REFUSED, Actor, Execution
-from host.domain.proposals import Final, NeedsHuman, PlannerFault, Reply, ToolCall, Usage
+from host.domain.proposals import (
+    Final,
+    NeedsHuman,
+    PlannerFault,
+    PlannerView,
+    Reply,
+    ToolCall,
+    ToolDefinition,
+    Usage,
+)
 from host.domain.reasons import FROM_PLANNER, HANDOVER
 from host.domain.state import CallRecord
 from host.domain.step import Step
+from host.domain.uttered import masked
 from host.domain.wait import APPROVAL, Wait, halted
 from host.domain.workflow import Version, told, unmet
 from host.engine.again import stop_at_seventh
@@ -69,16 +79,24 @@ async def _turn(parts: Parts, step: Step, names: frozenset[str]) -> Any:
     """Give what the planner says, and count what it used; without that, it has said nothing."""
     state = step.state
     tools = tuple(definition(parts.registry[name]) for name in sorted(names))
+    shown = parts.offer(names)
     seen = view(state.task.kind, state.task.state, state.task.case, state.evidence.calls, state.control.refusals)
+    said, raw = await _said(parts, step, seen, tools)
+    step.turn(shown, masked(said, raw, parts.registry), kept=shown.sha256 in parts.commits.kept)
+    return said
+
+
+async def _said(parts: Parts, step: Step, seen: PlannerView, tools: tuple[ToolDefinition, ...]) -> tuple[Any, Any]:
+    """Give what the planner says, and what that was read out of."""
     try:
         reply: Any = await parts.planner.decide(seen, tools)
     except Exception as error:  # noqa: BLE001 - a planner is foreign code: whatever it raises is output that is none
-        log.warning("planner_failed", workflow_id=str(state.task.workflow_id), error=type(error).__name__)
-        return _FAILED
+        log.warning("planner_failed", workflow_id=str(step.state.task.workflow_id), error=type(error).__name__)
+        return _FAILED, None
     if not isinstance(reply, Reply) or not _counted(reply.usage):
-        return None
+        return None, None
     step.spend(reply.usage)
-    return reply.said
+    return reply.said, reply.raw
 
 
 def _counted(usage: Any) -> bool:

@@ -94,6 +94,8 @@ def _deviation(record: Record, event: Event) -> Deviation:
         code=event.code,
         label=event.found.label,
         cause=event.found.cause,
+        cause_known_by=event.known_by if event.known_by or event.found.cause is None else "record",
+        turn=event.turn,
         said=_sentence(event),
         evidence=event.evidence,
     )

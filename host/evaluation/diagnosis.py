@@ -1,19 +1,19 @@
 """`kessai diagnose`: what deviated first in one workflow, and what followed; a closed document.
 
 Invariant: everything in it was recorded by code. No word of a planner or of a customer is repeated, and a cause stands
-only where the record bears it out.
+only where the record bears it out, and does not where the turn that it is about says otherwise.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
 from shared_contracts.base import Contract
-from shared_contracts.record import Status
+from shared_contracts.record import Said, Status
 
 Count = Annotated[int, Field(ge=0)]
 Seq = Annotated[int, Field(ge=1)]
@@ -41,11 +41,21 @@ class Cause(StrEnum):
     ACCEPTANCE_READ_AS_COMPLETION = "acceptance_read_as_completion"
 
 
+class TurnSeen(Contract):
+    """The turn of a planner that something came of: the definitions that it was sent, and what it gave, masked."""
+
+    checkpoint: Seq
+    definitions: tuple[dict[str, Any], ...]
+    definitions_sha256: str
+    said: Said
+
+
 class Deviation(Contract):
     """Where it first went otherwise. `at` null: nobody knows when; `checkpoint`: the move that recorded it.
 
-    `cause` is null where none of them applies, or where the record cannot tell. `evidence` are ids of calls, tokens,
-    returns, messages or keys.
+    `cause` is null where none of them applies, or where nothing that was kept can tell. `cause_known_by`: `turn` where
+    what the planner was sent and what it gave show it, `record` where it is inferred from the codes. `evidence` are ids
+    of calls, tokens, returns, messages or keys.
     """
 
     at: AwareDatetime | None
@@ -54,6 +64,8 @@ class Deviation(Contract):
     code: str
     label: Label
     cause: Cause | None
+    cause_known_by: Literal["turn", "record"] | None
+    turn: TurnSeen | None
     said: str
     evidence: tuple[str, ...]
 

@@ -18,10 +18,11 @@ from host.domain.control import Control
 from host.domain.workflow import Workflow
 from host.evaluation import deviations as sort
 from host.evaluation.deviations import Sorted
-from host.evaluation.diagnosis import Label
+from host.evaluation.diagnosis import Label, TurnSeen
 from host.evaluation.reconcile import Finding
+from host.evaluation.turns import KnownBy, known, seen, turns_of_refusals
 from host.handover.agreement import disagreements
-from shared_contracts.record import Call, Record, Status
+from shared_contracts.record import Call, Checkpoint, Record, Status
 from shared_contracts.tools import TOOLS
 
 Row = Mapping[str, Any]
@@ -41,13 +42,15 @@ class Event:
     seq: int | None = None
     evidence: tuple[str, ...] = ()
     mended: bool = False
+    known_by: KnownBy | None = None
+    turn: TurnSeen | None = None
 
 
 def events(record: Record, row: Row, workflow: Workflow, findings: Iterable[Finding]) -> Iterator[Event]:
     """Gather all of it, in no order."""
     own = [*_refused(record, row), *_answered(record, row), *_calls(record, row), *_parted(record, row)]
     found = [_finding(record, row, one) for one in findings]
-    left = [*_end(record, workflow)] if all(one.mended for one in own) else []
+    left = [*_end(record, row, workflow)] if all(one.mended for one in own) else []
     yield from (_as_notice(record, one) for one in (*own, *found, *left))
 
 
@@ -63,14 +66,22 @@ def _as_notice(record: Record, event: Event) -> Event:
 
 
 def _refused(record: Record, row: Row) -> Iterator[Event]:
-    for refusal in row["refusals"]:
+    for refusal, point in zip(row["refusals"], turns_of_refusals(record, row), strict=True):
         at = datetime.fromisoformat(refusal["at"])
         found = sort.of_output(refusal["code"], refusal["tool"])
         if refusal["code"] == "unbacked_completion_claim" and _accepted(record, at):
             found = sort.ACCEPTED
         if found is not None:
             ids = () if refusal["call_id"] is None else (str(refusal["call_id"]),)
-            yield Event(at, 0, refusal["code"], found, evidence=ids, mended=_went_on(record, at))
+            named = refusal["tool"] if refusal["tool"] in TOOLS else None
+            event = Event(at, 0, refusal["code"], found, evidence=ids, mended=_went_on(record, at))
+            yield _by_turn(event, point, row, named)
+
+
+def _by_turn(event: Event, point: Checkpoint | None, row: Row, tool: str | None) -> Event:
+    """Hold a cause against the turn that it is about, where there was one."""
+    cause, by = known(event.found.cause, None if point is None else point.turn, tool)
+    return replace(event, found=replace(event.found, cause=cause), known_by=by, turn=seen(point, row))
 
 
 def _went_on(record: Record, at: datetime) -> bool:
@@ -148,14 +159,15 @@ def _finding(record: Record, row: Row, finding: Finding) -> Event:
     return replace(_event_of(record, own[-1], 2, finding.why.value, found), tool=finding.tool, evidence=ids)
 
 
-def _end(record: Record, workflow: Workflow) -> Iterator[Event]:
+def _end(record: Record, row: Row, workflow: Workflow) -> Iterator[Event]:
     """Say what the end itself says, or what it leaves behind."""
     last = record.checkpoints[-1]
     if Control(record.control_state) not in ENDED:
         return
     reason = sort.ENDS[record.reason] if record.handover_reason is not None else None
     if reason is not None:
-        yield Event(last.at, 3, record.reason, reason, *_last_call(record), seq=last.seq, evidence=last.evidence)
+        ended = Event(last.at, 3, record.reason, reason, *_last_call(record), seq=last.seq, evidence=last.evidence)
+        yield _by_turn(ended, last, row, None)
         return
     verified = {effect.name for effect in record.effects if effect.verified_at is not None}
     undone = record.compensations != ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from host.domain.proposals import PlannerFault
+from host.domain.proposals import PlannerFault, Utterance
 
 
 class Finish(StrEnum):
@@ -41,6 +41,11 @@ class Turn:
     calls: tuple[Call, ...]
     refusal: str | None
     finish: Finish
+
+
+def utterance(turn: Turn) -> Utterance:
+    """Give what an adapter hands on beside the decision: all texts and calls, those too that are discarded."""
+    return Utterance(turn.texts, tuple((call.name, call.arguments) for call in turn.calls))
 
 
 NO_TURN = PlannerFault("malformed_turn", "The answer holds no turn that can be read. Answer again.")

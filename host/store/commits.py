@@ -24,8 +24,9 @@ class Commits:
     """The durable steps of one process."""
 
     def __init__(self, pool: Pool) -> None:
-        """Write through `pool`."""
+        """Write through `pool`; `kept` are the digests of the offers that a commit of this process has written."""
         self._pool = pool
+        self.kept: set[str] = set()
         self._under_way = 0
         self._gathering: deque[_Group] = deque()
 
@@ -41,6 +42,7 @@ class Commits:
                 raise
             async with self._pool.connection() as connection:
                 done = await ledger.commit_steps(connection, rows)
+        self.kept.update(str(offer["sha256"]) for offer in rows.get("offers", ()))
         return done[name]
 
     def _join(self, name: str, rows: Rows) -> _Group:

@@ -26,9 +26,12 @@ SELECT w.workflow_id, w.state, c.step_id, c.tool
 SELECT to_jsonb(w) - 'body_sha256' || jsonb_build_object('case_body', w.case_body - 'message') AS workflow,
        length(w.case_body ->> 'message') AS message_length,
        encode(sha256(convert_to(w.case_body ->> 'message', 'UTF8')), 'hex') AS message_sha256,
-       coalesce((SELECT jsonb_agg(jsonb_build_object('seq', p.seq, 'at', p.at, 'reason', p.reason, 'evidence', p.evidence)
+       coalesce((SELECT jsonb_agg(jsonb_build_object('seq', p.seq, 'at', p.at, 'reason', p.reason, 'evidence', p.evidence,
+                                                     'offered', encode(p.offered, 'hex'), 'said', p.said)
                                   || to_jsonb(m) ORDER BY p.seq)
                    FROM checkpoint p JOIN legal_transition m USING (move_id) WHERE p.workflow_id = w.workflow_id), '[]') AS checkpoints,
+       coalesce((SELECT jsonb_object_agg(encode(o.sha256, 'hex'), o.definitions)
+                   FROM offer o WHERE o.sha256 IN (SELECT p.offered FROM checkpoint p WHERE p.workflow_id = w.workflow_id)), '{}') AS offers,
        coalesce((SELECT jsonb_agg(to_jsonb(c) ORDER BY c.step) FROM call c WHERE c.workflow_id = w.workflow_id), '[]') AS calls,
        coalesce((SELECT jsonb_agg(to_jsonb(a) ORDER BY a.step, a.n) FROM attempt a WHERE a.workflow_id = w.workflow_id), '[]') AS attempts,
        coalesce((SELECT jsonb_agg(to_jsonb(e) ORDER BY e.step, e.attempt) FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects,

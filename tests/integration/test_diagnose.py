@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from host.domain.proposals import Final, PlannerFault, PlannerView, ToolCall
+from host.domain.proposals import NOTHING_USED, Final, PlannerFault, PlannerView, Reply, ToolCall, Utterance
 from host.engine.parts import Parts
+from shared_contracts.digest import digest
+from shared_contracts.tools import TOOLS
 from tests.support.diagnoses import Spoil, diagnosis_of, lost, made_again, unspoilt
 from tests.support.engine import asynchronous, engine, owners, settle, take
 from tests.support.fake_tools import FakeTools, rejected, unknown
@@ -64,6 +66,11 @@ def failing(tool: str, code: str = "rate_limited", times: int = 40) -> FakeTools
 
 def always(word: Any) -> ScriptedPlanner:
     return ScriptedPlanner(always=lambda state: word(state) if callable(word) else word)
+
+
+def said_raw(said: Any, raw: Utterance) -> Reply:
+    """A turn with what it was read out of."""
+    return Reply(said, NOTHING_USED, raw)
 
 
 LABELS = {
@@ -206,6 +213,47 @@ CAUSES = {
 def test_what_looks_done_and_is_not_has_its_cause(name: str):
     cause, tools, planner, spoil = CAUSES[name]
     assert diagnosed(tools, planner, spoil=spoil)["first_deviation"]["cause"] == cause
+
+
+SHOWN = {
+    "a tool of another state": ("tool_not_exposed", ELSEWHERE),
+    "arguments that do not fit a tool that was shown": ("vague_description", UNFIT),
+    "a tool that there is not": ("vague_description", calling("make_it_so", {})),
+    "arguments that do not fit a tool that was not shown": ("tool_not_exposed", calling("cancel_return", {"x": 1})),
+    "a claim without a call": ("not_chosen", CLAIM),
+    "words instead of a call": ("not_chosen", said_raw(PlannerFault("no_call", "x"), Utterance(("I did",), ()))),
+    "several calls in a turn": (
+        "engine_dropped_the_call",
+        said_raw(PlannerFault("several_calls", "x"), Utterance((), (("get_order", "{}"), ("create_return", "{}")))),
+    ),
+    "a call in what could not be read": (
+        "engine_dropped_the_call", said_raw(PlannerFault("malformed_turn", "x"), Utterance((), (("get_order", {}),))),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_cause_is_shown_by_what_the_planner_was_sent_and_what_it_gave(name: str):
+    cause, word = SHOWN[name]
+    first = diagnosed(FakeTools(), always(word))["first_deviation"]
+    assert (first["cause"], first["cause_known_by"]) == (cause, "turn")
+    turn = first["turn"]
+    assert [(one["name"], one["description"]) for one in turn["definitions"]] == [
+        ("get_order", TOOLS["get_order"].summary)
+    ]
+    assert turn["definitions_sha256"] == digest(turn["definitions"])
+    assert turn["checkpoint"] == 3
+
+
+def test_a_cause_whose_output_was_not_handed_over_is_inferred_and_said_to_be():
+    first = diagnosed(FakeTools(), always(PlannerFault("several_calls", "x")))["first_deviation"]
+    assert (first["cause"], first["cause_known_by"]) == ("engine_dropped_the_call", "record")
+
+
+def test_a_cause_that_the_turn_says_otherwise_of_does_not_stand():
+    said = said_raw(PlannerFault("no_call", "x"), Utterance(("so",), (("get_order", {}),)))
+    first = diagnosed(FakeTools(), always(said))["first_deviation"]
+    assert (first["code"], first["cause"], first["cause_known_by"]) == ("no_call", None, None)
 
 
 def test_no_word_of_the_planner_or_of_the_customer_is_repeated():

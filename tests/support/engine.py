@@ -64,9 +64,9 @@ _template: list[str] = []
 _free: list[str] = []
 _CLOCK = sql.SQL("CREATE OR REPLACE FUNCTION clock_now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT {} $$")
 _FILLED = (
-    "workflow", "checkpoint", "decision", "call", "attempt", "effect", "refusal", "audit", "outbox", "external_task",
-    "planner_cost", "approver_key", "approval_request", "approval", "procrastinate_jobs", "procrastinate_events",
-    "procrastinate_workers", "stop", "stop_log", "reconciliation", "compensation",
+    "workflow", "checkpoint", "offer", "decision", "call", "attempt", "effect", "refusal", "audit", "outbox",
+    "external_task", "planner_cost", "approver_key", "approval_request", "approval", "procrastinate_jobs",
+    "procrastinate_events", "procrastinate_workers", "stop", "stop_log", "reconciliation", "compensation",
 )  # fmt: skip
 
 

@@ -33,8 +33,11 @@ class ScriptedPlanner:
             await self.thinking()
         if self.script:
             word = self.script.pop(0)
-            return Reply(word(state) if callable(word) else word, self.usage)
-        return Reply(self.always(state) if self.always is not None else honest(state), self.usage)
+            return self._reply(word(state) if callable(word) else word)
+        return self._reply(self.always(state) if self.always is not None else honest(state))
+
+    def _reply(self, said: Say) -> Reply:
+        return said if isinstance(said, Reply) else Reply(said, self.usage)
 
 
 def honest(state: PlannerView) -> Any:

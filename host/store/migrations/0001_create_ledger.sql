@@ -109,7 +109,17 @@ CREATE TABLE checkpoint (
     reason      text NOT NULL,
     evidence    text[] NOT NULL,
     at          timestamptz NOT NULL,
+    -- of the first move that a turn of the planner led to: the digest of what it was shown, and what it gave, masked
+    offered     bytea,
+    said        jsonb,
     PRIMARY KEY (workflow_id, seq)
+);
+
+-- The tool definitions that planners were shown together, as they were shown them; each such set once, under its digest.
+CREATE TABLE offer (
+    sha256      bytea PRIMARY KEY CHECK (length(sha256) = 32),
+    definitions jsonb NOT NULL,
+    at          timestamptz NOT NULL
 );
 
 CREATE TABLE decision (

@@ -105,6 +105,7 @@ BEGIN
     RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'KS013';
 END $$;
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON checkpoint FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON offer FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON decision FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON refusal FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION refuse_change();
@@ -131,7 +132,7 @@ CREATE TRIGGER fixed BEFORE UPDATE OF workflow_id, step, n, purpose, tool, jti, 
 DO $$
 DECLARE t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['workflow', 'checkpoint', 'decision', 'call', 'attempt', 'effect', 'refusal', 'audit',
+    FOREACH t IN ARRAY ARRAY['workflow', 'checkpoint', 'offer', 'decision', 'call', 'attempt', 'effect', 'refusal', 'audit',
                              'legal_transition', 'expected_effect', 'external_task'] LOOP
         EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON %I
                         FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', t);

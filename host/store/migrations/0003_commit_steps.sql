@@ -176,11 +176,17 @@ BEGIN
                workflow_id uuid, event_id text, version integer, approver text, kid text, decision text, reason text,
                event text, decided_at timestamptz, approval_seconds float8);
     END IF;
+    IF p ? 'offers' THEN  -- what no commit of the process is known to have kept; in one order, for two that meet
+        INSERT INTO offer (sha256, definitions, at)
+        SELECT decode(s.sha256, 'hex'), s.definitions, v_at
+          FROM jsonb_to_recordset(p -> 'offers') AS s(sha256 text, definitions jsonb) ORDER BY 1
+        ON CONFLICT DO NOTHING;
+    END IF;
     IF p ? 'checkpoints' THEN
-        INSERT INTO checkpoint (workflow_id, seq, move_id, reason, evidence, at)
-        SELECT s.workflow_id, s.seq, s.move_id, s.reason, s.evidence, v_at
+        INSERT INTO checkpoint (workflow_id, seq, move_id, reason, evidence, at, offered, said)
+        SELECT s.workflow_id, s.seq, s.move_id, s.reason, s.evidence, v_at, decode(s.offered, 'hex'), s.said
           FROM jsonb_to_recordset(p -> 'checkpoints') AS s(
-               workflow_id uuid, seq integer, move_id integer, reason text, evidence text[]);
+               workflow_id uuid, seq integer, move_id integer, reason text, evidence text[], offered text, said jsonb);
     END IF;
     IF p ? 'decisions' THEN
         INSERT INTO decision (workflow_id, n, subject, rule_version, facts, outcome, reason, at)
