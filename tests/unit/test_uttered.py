@@ -28,7 +28,7 @@ def kept(said: Any, raw: Any = None) -> str:
     return json.dumps(made, ensure_ascii=False, allow_nan=False)
 
 
-@pytest.mark.parametrize("value", VALUES, ids=str)
+@pytest.mark.parametrize("value", VALUES, ids=[str(n) for n in range(len(VALUES))])
 def test_no_value_that_a_planner_gave_is_kept(value: Any):
     call = ToolCall(CANARY, "get_order", {"order_id": value, CANARY: value})
     for told in (kept(call), kept(PlannerFault("no_call", CANARY), Utterance((CANARY,), ((CANARY, value),)))):
