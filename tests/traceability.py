@@ -70,6 +70,7 @@ TABLE: tuple[Row, ...] = (
         "e2e/compose_commands::a_case_is_completed_by_the_worker_and_its_notice_reaches_the_mail_sink")),
     Row("six faults, seen to happen outside the host", (
         "e2e/cli_evaluate_run::cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_to_happen",
+        "e2e/cli_evaluate_run::a_shops_right_returns_are_made_once_under_every_fault_and_all_else_is_refused",
         "unit/evaluation_cases::all_six_faults_occur_and_strike_at_every_step")),
     Row("no completion without a call", (
         "integration/engine_evil_planner::saying_that_it_is_done_or_approved_does_nothing_and_moves_nothing",)),

@@ -22,6 +22,8 @@ from shared_contracts.evaluation_report import EvaluationReport, FaultEvidence
 from shared_contracts.tools import TOOLS
 from tests.support.cli import Cli
 from tests.support.evaluating import changed, chosen, evaluate, written
+from tests.support.retail_run import retailed
+from tests.support.retail_set import OURS, made_of, smallest
 
 pytestmark = pytest.mark.timeout(240)
 DISCONNECTED = "midway-fault-05"  # the notice's answer never comes
@@ -93,6 +95,25 @@ def test_every_fault_happens_and_shows_that_it_stops_recovers_and_stays_within_i
     superseded = next(one for one in report.cases if one.id == "slow-answer-02")
     assert superseded.evidence is not None
     assert superseded.evidence.details[0].endswith("attempt_superseded")
+
+
+@pytest.fixture
+def shops_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The smallest part of a retail shop's file that has one of everything: of the outside one where it is given."""
+    outside = request.config.getoption("retail")
+    return smallest(OURS if outside is None else outside, tmp_path)
+
+
+def test_a_shops_right_returns_are_made_once_under_every_fault_and_all_else_is_refused(
+    cli: Cli, tmp_path: Path, shops_file: Path
+):
+    found = retailed(cli, tmp_path, shops_file)
+
+    assert found.wrong(made_of(shops_file)) == []
+    assert (found.said.code, found.said.out.splitlines()[0]) == (0, "passed")
+    struck = [case for case in found.report.cases if case.fault is not None]
+    assert {case.fault.kind for case in struck if case.fault is not None} == SIX
+    assert found.report.compared.compared > 0
 
 
 def test_what_was_killed_is_taken_over_by_the_next(cli: Cli, tmp_path: Path):

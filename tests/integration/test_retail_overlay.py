@@ -61,7 +61,7 @@ def test_every_right_request_is_eligible_and_worth_what_the_data_says(data, shop
 
 
 def test_the_returns_that_are_made_of_them_pay_back_these_cents_once(data, shop):
-    """Two requests over the same lines are one return: the second finds nothing left."""
+    """The same request again is answered with the same return; another one over its lines finds nothing left."""
 
     async def scene(tools: Any) -> tuple[int, int]:
         taken: set[tuple[str, str]] = set()
@@ -76,6 +76,8 @@ def test_the_returns_that_are_made_of_them_pay_back_these_cents_once(data, shop)
                 refused += 1
             else:
                 assert given(answer)["refund"] == {"amount": cents(wanted["refund_usd"]), "currency": "USD"}
+                again = await created(tools, order, lines, f"{wanted['task']}-{wanted['position']}")
+                assert given(again)["return_id"] == given(answer)["return_id"]
                 paid += cents(wanted["refund_usd"])
                 taken |= units
         return paid, refused
