@@ -29,22 +29,26 @@ DATABASE_TIMEOUTS = {
 OWNER_TIMEOUTS = {"statement_timeout": "5min", "lock_timeout": "30s", "transaction_timeout": "15min"}
 SINCE_17 = ("transaction_timeout",)
 
+# What was killed while it did this may have left a statement that still runs; the session holds the lock until then.
+ONE_AT_A_TIME: LiteralString = "SELECT pg_advisory_lock(hashtext('provision'))"
+
 
 async def provision(cluster: Cluster, server: Server) -> None:
     """Databases and owner roles; the limited roles are made by each side's own migrations."""
     password = cluster.admin_password()
     target = server.conninfo("postgres", ADMIN, password=password)
     async with await AsyncConnection.connect(target, autocommit=True) as admin:
+        await admin.execute(ONE_AT_A_TIME)
         for side in Side:
             await _owner(admin, OWNER[side], read_secret(cluster.home.passwords / "owner" / OWNER[side]))
             await _database(admin, side)
             await _timeouts(admin, side)
         for name in ("postgres", "template1"):
             await _close(admin, name)
-    for side in Side:
-        target = server.conninfo(side, ADMIN, password=password)
-        async with await AsyncConnection.connect(target, autocommit=True) as admin:
-            await admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+        for side in Side:
+            target = server.conninfo(side, ADMIN, password=password)
+            async with await AsyncConnection.connect(target, autocommit=True) as inside:
+                await inside.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
 
 
 async def provision_to_fill(cluster: Cluster, server: Server) -> None:

@@ -56,7 +56,11 @@ def requests(stage: Stage, cases: list[UUID]) -> Counter[str]:
 
 def test_cases_that_are_woken_many_times_are_done_once(stage: Stage) -> None:
     workers = [stage.worker("first"), stage.worker("second")]
+    for worker in workers:
+        worker.signal(signal.SIGSTOP)  # so that both find all the work, however slowly it was handed in
     cases = woken_often(stage)
+    for worker in workers:
+        worker.signal(signal.SIGCONT)
     open_cases = "SELECT count(*) > 0 FROM workflow WHERE workflow_id = ANY (%(ids)s) AND control_state <> 'completed'"
     seen = owners(stage)
     while stage.rows(open_cases, ids=cases) == [(True,)]:
