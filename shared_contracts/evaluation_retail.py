@@ -119,6 +119,11 @@ class _Numbers:
         self.given[order_id] += 1
         return numbered(order_id, self.given[order_id])
 
+    def taken(self) -> list[str]:
+        """Name the orders of the file that have the number of a copy of another one."""
+        copies = (numbered(name, nth) for name, times in self.given.items() for nth in range(2, times + 1))
+        return [one for one in copies if one in self.given]
+
 
 def numbered(order_id: str, nth: int) -> str:
     """Name the nth of an order's copies, of which the first is the order itself."""
@@ -142,6 +147,9 @@ def read_retail(path: Path) -> RetailSet | Refused:
         cases = case_set(tuple(parse(EvaluationCase, case) for case in _cases(read, numbers)))
     except ValidationError as error:  # a name that only together with ours is too long
         return Refused(tuple(f"{path.name}: {said}" for said in complaints(error.errors(), "a case"))[:_SHOWN_MAX])
+    taken = numbers.taken()
+    if taken:
+        return Refused(tuple(f"order {name} has the number of another's copy; give it another" for name in taken))
     return RetailSet(cases, _data(content, numbers))
 
 

@@ -168,6 +168,10 @@ def test_what_cannot_be_run_is_said_before_anything_is_started(cli: Cli, tmp_pat
     assert said.code == 2
     assert "normal-01" in said.err
     assert cli("eval", "--cases", str(tmp_path / "none")).code == 2
+    (tmp_path / "shop.json").write_text(OURS.read_text("utf-8").replace('"U-ben", "item_ids"', '"U-cyn", "item_ids"'))
+    others = cli("eval", "retail", str(tmp_path / "shop.json"), "--report", str(tmp_path / "retail"))
+    assert (others.code, "return 2-0: U-cyn has no delivered order #R1002" in others.err) == (2, True)
+    assert not (tmp_path / "retail").exists()
     other = cli.with_settings(KESSAI_POLICY_VERSION="policy-v13")
     assert other("eval", "--cases", str(written(tmp_path, [case])), "--report", str(tmp_path / "other")).code == 2
 

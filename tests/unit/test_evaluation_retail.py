@@ -147,6 +147,7 @@ def changed(where: str, at: int, **changes: Any) -> bytes:
         (changed("returns", 0, refund_usd=-1), "refund_usd"),
         (changed("orders", 0, order_id="a b"), "orders[0].order_id"),
         (changed("returns", 0, task="t" * 70), "id"),
+        (changed("orders", 3, order_id="#R1001.2"), "order #R1001.2 has the number of another's copy"),
         (json.dumps({**OURS_READ, "orders": [{**one, "user_id": "U-ada"} for one in OURS_READ["orders"]]}).encode(),
          "one customer's"),
     ],
