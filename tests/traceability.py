@@ -55,8 +55,8 @@ TABLE: tuple[Row, ...] = (
         "contract/edge_metadata::the_challenge_leads_to_the_metadata_that_names_resource_and_issuers",
         "e2e/compose_commands::who_comes_without_a_token_gets_what_the_runbook_says")),
     Row("a token that was tampered with, a wrong audience", (
-        "security/token_claims::only_the_exact_single_audience_is_accepted",
-        "security/token_forgery::every_spelling_of_no_algorithm_is_refused_for_one_reason")),
+        "security/forgery::an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told",
+        "security/forgery::the_right_one_of_a_kind_passes")),
     Row("recovery of a read that a crash cut off", (
         "integration/engine_crash::a_read_that_was_cut_off_is_planned_again_and_counts_neither_as_a_call_nor_as_a_repeat",
         "e2e/cli_claims::a_run_that_is_killed_under_a_read_reads_again")),

@@ -21,9 +21,14 @@ CONNECTIONS_KEPT = 900  # below the number at which requests are refused, so tha
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
+class HeadTooLargeError(Exception):
+    """A head has more bytes than any honest one."""
+
+
 class BoundedHttp(HttpToolsProtocol):
     """One connection. `_open` is a message that has begun and not ended; `_head` that its head has not.
 
+    `_head_bytes` counts what of a head was read: a whole head may come at once, and more messages behind it.
     `asked_at` is when its last message was complete, or when it was made.
     """
 
@@ -33,6 +38,7 @@ class BoundedHttp(HttpToolsProtocol):
     _open = True  # a connection on which nothing is ever sent is bounded in the same way
     _head = True
     _bytes = 0
+    _head_bytes = 0
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
@@ -64,8 +70,25 @@ class BoundedHttp(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Note that a message comes in."""
         self._open = self._head = True
-        self._bytes = 0
+        self._bytes = self._head_bytes = 0
         super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Count the address."""
+        self._count_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a header."""
+        self._count_head(len(name) + len(value))
+        super().on_header(name, value)
+
+    def send_400_response(self, msg: str) -> None:
+        """Say that it is no HTTP, or too much of it."""
+        if self._head_bytes > HEAD_BYTES_MAX:
+            self.end(_HEAD_TOO_LARGE)
+        else:
+            super().send_400_response(msg)
 
     def on_headers_complete(self) -> None:
         """Note that its head is complete."""
@@ -77,6 +100,11 @@ class BoundedHttp(HttpToolsProtocol):
         self._open = False
         self.asked_at = self.loop.time()
         super().on_message_complete()
+
+    def _count_head(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > HEAD_BYTES_MAX:
+            raise HeadTooLargeError  # what ends the parser's work; `send_400_response` answers
 
     def _make_room(self) -> None:
         """Whoever holds many connections and asks for nothing loses them first: what works asks again and again."""

@@ -16,7 +16,8 @@ from typing import Annotated, Any
 import structlog
 from pydantic import Field, TypeAdapter, ValidationError
 
-from shared_contracts.base import Contract, Line
+from shared_contracts.base import Contract
+from shared_contracts.task_token import Party
 from tool_server.errors import TrustError
 from tool_server.json_file import read_json
 from tool_server.jwk import TrustedKey, trusted_key
@@ -32,7 +33,7 @@ Stamp = tuple[int, int, int] | None  # modified (ns), size, inode; None where th
 class TrustedIssuer(Contract):
     """One row of the issuers' file; a relative path is relative to that file."""
 
-    issuer: Line
+    issuer: Party
     jwks_file: Annotated[str, Field(min_length=1, max_length=4096)]
 
 

@@ -89,22 +89,6 @@ def test_what_is_another_customers_or_tenants_answers_like_what_does_not_exist(t
         assert it.returns() == 0
 
 
-@pytest.mark.parametrize(
-    ("details", "code"),
-    [
-        ({"tool": "get_return", "resource": "A-1"}, "token_for_other_tool"),
-        ({"resource": "A-2"}, "token_for_other_resource"),
-        ({"arguments_sha256": digest({"order_id": "A-1", **LINES, "reason": "other"})}, "token_for_other_arguments"),
-    ],
-)
-def test_a_write_with_the_token_of_another_call_is_refused_and_nothing_happens(tmp_path, details, code):
-    arguments = {"order_id": "A-1", **LINES}
-    with whole(tmp_path) as it:
-        token = it.token("create_return", arguments, details=details)
-        assert it.ask("create_return", arguments, token)["error"]["code"] == code
-        assert it.returns() == 0
-
-
 def test_undeclared_and_coerced_arguments_are_refused_whatever_the_token_says(tmp_path):
     wrong: list[dict[str, Any]] = [
         {**LINES, "force": True},

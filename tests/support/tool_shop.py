@@ -133,9 +133,15 @@ class Shop:
         return sorted((self.maildir / "new").glob("*")) if self.maildir.exists() else []
 
 
-def open_shop(directory: Path, *orders: dict[str, Any], settings: dict[str, Any] | None = None, **data: Any) -> Shop:
-    """An emptied database with these orders, and a server's settings; `settings` changes some of them."""
-    database = tool_database()
+def open_shop(
+    directory: Path,
+    *orders: dict[str, Any],
+    settings: dict[str, Any] | None = None,
+    on: ToolDatabase | None = None,
+    **data: Any,
+) -> Shop:
+    """An emptied database with these orders, or `on` another one; `settings` changes some of a server's settings."""
+    database = tool_database() if on is None else on
     asyncio.run(load(database.owner, seed(*orders, **data)))
     plain = {
         "resource": AUDIENCE,

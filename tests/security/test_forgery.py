@@ -1,0 +1,78 @@
+"""Every attempt to get in, on the server as it is deployed: refused, with nothing done and nothing of it told.
+
+`tests.security.forgery` makes them; one that is no attempt stands beside each kind, so that no refusal is by chance.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.security.forgery.attempt import Attempt, as_it_stands
+from tests.security.forgery.every import REFUSED, RIGHT
+from tests.security.forgery.forge import Forge, Wire
+from tests.security.forgery.stand import Met, Stand, standing
+
+pytestmark = pytest.mark.xdist_group("forgery")  # one server, not one on each core
+COUNTED_MAX, KIND_MIN, REFUSED_MIN = 40, 3, 400
+
+
+@pytest.fixture(scope="session")
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    with standing(tmp_path_factory.mktemp("forgery")) as stand:
+        yield stand
+
+
+def made(stand: Stand, attempt: Attempt) -> tuple[Forge, Wire, Met]:
+    """Make the attempt, anew where it means a second that has passed meanwhile."""
+    while True:
+        forge = stand.forge()
+        with attempt.within(stand, forge):
+            wire = attempt.wire(forge)
+            met = stand.send(wire, rows=int(attempt.answer is not None and attempt.answer.logged is not None))
+        if not attempt.exact or int(time.time()) == forge.moment:
+            return forge, wire, met
+
+
+@pytest.mark.parametrize("attempt", REFUSED, ids=str)
+def test_an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told(stand, attempt):
+    forge, wire, met = made(stand, attempt)
+    answer = attempt.answer
+    assert met.status == answer.status, met
+    if answer.code is not None:
+        assert (met.data["code"], met.data["details"].get("reason")) == (answer.code, answer.reason)
+    challenge = met.head.get("www-authenticate")
+    assert (challenge is not None) == (answer.status == 401 or answer.code == "scope_missing")
+    assert answer.status != 401 or ("error=" in challenge) == (answer.code != "token_missing")
+    assert stand.bodies.setdefault(answer, (challenge, met.body)) == (challenge, met.body)
+    assert met.changed == frozenset()
+    assert [outcome for outcome, _ in met.rows] == ([] if answer.logged is None else [answer.logged])
+    assert not any(met.shows(secret) for secret in wire.secrets)
+    assert answer.status != 401 or forge.mark not in met.said
+    assert "Traceback" not in met.said
+    assert stand.hits == []
+
+
+@pytest.mark.parametrize("attempt", RIGHT, ids=str)
+def test_the_right_one_of_a_kind_passes(stand, attempt):
+    _, wire, met = made(stand, attempt)
+    assert (met.status, met.data) == (200, {})
+    assert not any(met.shows(secret) for secret in wire.secrets)
+
+
+def test_there_are_enough_attempts_of_each_kind_no_two_alike_and_a_right_one_beside_them(stand):
+    kinds = Counter(one.kind for one in REFUSED)
+    assert kinds.keys() == {one.kind for one in RIGHT}
+    assert min(kinds.values()) >= KIND_MIN
+    assert sum(min(count, COUNTED_MAX) for count in kinds.values()) >= REFUSED_MIN
+    forge = Forge(stand.keys, stand.port, stand.listener, mark="one")
+    sent = Counter((one.wire(forge).written, one.within is not as_it_stands and one.name) for one in REFUSED)
+    assert [key for key, times in sent.items() if times > 1] == []
+
+
+def test_no_row_of_the_call_log_holds_a_part_of_a_token(stand):
+    """Whatever ran before: a token begins with `{"`, which reads `eyJ` there."""
+    assert stand.books.execute("SELECT l FROM calls.log AS l WHERE l::text LIKE '%%eyJ%%'").fetchall() == []
