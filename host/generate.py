@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from host import stop_views, views
+from host import rollout_views, stop_views, views
 from host.evaluation import contract_documents, diagnosis, documents
 from host.workflows.catalogue import CURRENT
 from shared_contracts.base import wire_schema
@@ -35,6 +35,9 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "contract_test": contract_documents.ContractTests,
     "backup": views.BackupView,
     "restore": views.RestoreView,
+    "release_list": rollout_views.ReleaseList,
+    "rollout": rollout_views.RolloutView,
+    "check": rollout_views.CaseChecked,
     "eval_gate": documents.GateView,
     "eval_compare": documents.CompareView,
 }

@@ -25,6 +25,7 @@ from host.cli import (
     reconcile,
     records,
     review,
+    rollout,
     run,
     stop,
     streams,
@@ -58,6 +59,7 @@ COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("compensate", CASES, review.compensate),
     ("stop", CASES, stop.stop),
     ("resume", CASES, stop.resume),
+    ("check", CASES, rollout.check),
     ("show", READING, records.show),
     ("list", READING, records.list_workflows),
     ("explain", READING, records.explain),
@@ -102,6 +104,19 @@ evaluation.command("gate", help=_help("eval gate", evaluate.gate))(evaluate.gate
 evaluation.command("html", help=_help("eval html", evaluate.html))(evaluate.html)
 evaluation.command("compare", help=_help("eval compare", evaluate.compare))(evaluate.compare)
 app.add_typer(evaluation, name="eval", rich_help_panel=READING)
+
+release = typer.Typer(help="Which release has passed, and under which one new cases begin.", no_args_is_help=True)
+release.command("record", help=_help("release record", rollout.record))(rollout.record)
+release.command("rollback", help=_help("release rollback", rollout.rollback))(rollout.rollback)
+release.command("list", help=_help("release list", rollout.list_releases))(rollout.list_releases)
+app.add_typer(release, name="release", rich_help_panel=CASES)
+
+stages = typer.Typer(help="Let cases in by stages, each closed by what it has shown.", no_args_is_help=True)
+stages.command("status", help=_help("rollout status", rollout.status))(rollout.status)
+stages.command("open", help=_help("rollout open", rollout.open_stage))(rollout.open_stage)
+stages.command("close", help=_help("rollout close", rollout.close))(rollout.close)
+stages.command("waive", help=_help("rollout waive", rollout.waive))(rollout.waive)
+app.add_typer(stages, name="rollout", rich_help_panel=CASES)
 
 approver = typer.Typer(help="Whose signed yes or no the host takes.", no_args_is_help=True)
 approver.command("add", help=_help("approver add", approvers.add))(approvers.add)

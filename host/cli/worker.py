@@ -36,14 +36,21 @@ def migrate(
     roles_only: Annotated[
         bool, typer.Option("--roles-only", help="Make the roles and nothing else: before pg_restore of a dump.")
     ] = False,
+    without_rollout: Annotated[
+        bool,
+        typer.Option("--without-rollout", help="In a new database: say that no rollout runs, so that all may ask."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Bring the host's database to this program's schema and its roles to their rights; may be run at any time.
 
     Needs KESSAI_MIGRATE_DSN, the owner's; KESSAI_ROLE_PASSWORDS names a directory with one file per role. Without them
     it prepares this machine's own stack.
+
+    A new database takes no case in until kessai rollout open 1, or until somebody says that no rollout runs.
+    --without-rollout says it, for trying out; it changes nothing where anything was said before.
     """
     from host import settings
     from host.commands.worker import migrate as bring_up
 
-    launch(bring_up(settings.load(), roles_only=roles_only, as_json=as_json))
+    launch(bring_up(settings.load(), roles_only=roles_only, without_rollout=without_rollout, as_json=as_json))

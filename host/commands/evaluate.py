@@ -53,6 +53,11 @@ def read_document(path: Path, model: type[M], what: str, mend: str) -> M:
     content = read_file(path, REPORT_BYTES_MAX)
     if isinstance(content, Unread):
         raise CommandError(Exit.BAD_INPUT, f"{path} cannot be read: {content.why}", mend)
+    return read_content(path, content, model, what, mend)
+
+
+def read_content(path: Path, content: bytes, model: type[M], what: str, mend: str) -> M:
+    """Read what the file at `path` held; raises CommandError."""
     try:
         document = strict_json(content)
         if not isinstance(document, dict):

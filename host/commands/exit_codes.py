@@ -21,6 +21,7 @@ KINDS: dict[Exit, str] = {
     Exit.COMPENSATION_REQUIRED: "something has to be undone",
     Exit.STOPPED: "refused, halted or still stopped, because work is stopped",
     Exit.NOT_READY: "not ready: database, tool server, settings' files, versions, rights, disk",
+    Exit.NOT_ADMITTED: "refused, because the rollout does not let this case in, or nobody has said that none runs",
     Exit.INTERRUPTED: "interrupted with Ctrl-C; what was committed stands",
 }
 
@@ -28,6 +29,9 @@ _OPTION = "bad input: an option, a setting"
 _CASE = "no such case, an option, a setting"
 _DATABASE = "not ready: database, settings' files"
 _STACK = "not ready: home, disk, PostgreSQL, a program of the stack; it says which and what mends it"
+
+_OWNER = "not ready: database, the owner's connection, settings' files"
+_REPORT = "no report of an evaluation, one of another program, or one that is recorded already; no such operator"
 
 
 def _three(done: str, bad: str = _OPTION, not_ready: str = _DATABASE) -> dict[Exit, str]:
@@ -49,6 +53,7 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         Exit.COMPENSATION_REQUIRED: "COMPENSATION_REQUIRED: something has to be undone",
         Exit.STOPPED: "refused, or halted, because work is stopped",
         Exit.NOT_READY: "not ready: database, tool server, settings' files, versions",
+        Exit.NOT_ADMITTED: "not taken in: the stage that is open is for others, or none is; nothing was written",
         Exit.BAD_INPUT: "bad input: a case, an option, a setting",
         Exit.FAILED: "the run failed by a fault of ours or of the planner",
     },
@@ -67,6 +72,7 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
             "the new case is there", "the case has not ended, or has made something: it says what; nothing was changed"
         ),
         Exit.STOPPED: "refused, because new work is stopped",
+        Exit.NOT_ADMITTED: "not taken in: the stage that is open is for others, or none is; nothing was written",
     },
     "review": {
         **_three(
@@ -93,6 +99,28 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         Exit.STOPPED: "the stop stays, or cases are still held: it says what nobody knows, what is still to be undone, "
         "or which part comes next; what was counted is recorded",
     },
+    "check": _three(
+        "what was found is recorded",
+        "no such case, one that has not ended or that was checked by the same person, no such operator",
+        "not ready: database, the owner's connection, settings' files",
+    ),
+    "release record": {
+        **_three("recorded: new cases begin under it", _REPORT, _OWNER),
+        Exit.FAILED: "not recorded: the gate says no; it names each reason",
+    },
+    "release rollback": _three(
+        "new cases begin under it", "no such release, none that passed, no such operator: nothing was changed", _OWNER
+    ),
+    "release list": _three("listed"),
+    "rollout status": _three("shown, and the form is written", "bad input: an option, a setting, a form that is there"),
+    "rollout open": _three(
+        "open", "another is open, the one before is not passed, no release is recorded, no such operator", _OWNER
+    ),
+    "rollout close": {
+        **_three("passed, or given up", "it is not open, no such operator, or no reason: nothing was changed", _OWNER),
+        Exit.FAILED: "it stays open: what stands against it is named",
+    },
+    "rollout waive": _three("no rollout runs", "a stage is open, no such operator, or no reason", _OWNER),
     "show": _three("shown", _CASE),
     "list": _three("listed, also where there is none"),
     "explain": _three("explained", _CASE),

@@ -18,6 +18,7 @@ class Exit(IntEnum):
     COMPENSATION_REQUIRED = 13
     STOPPED = 14
     NOT_READY = 15
+    NOT_ADMITTED = 16
     INTERRUPTED = 130
 
 

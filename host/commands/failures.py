@@ -13,13 +13,20 @@ from host.engine.approve import ApprovalRefusedError
 from host.engine.reapply import NotPossibleError
 from host.settings import SettingsError
 from host.stack.errors import StackError
-from host.store.errors import ApproverKeyError, StaleWorkflowError, StoppedError
+from host.store.errors import (
+    ActRefusedError,
+    ApproverKeyError,
+    NotAdmittedError,
+    ReleaseMovedError,
+    StaleWorkflowError,
+    StoppedError,
+)
 from host.store.migrate import NewerSchemaError, PasswordError
 from shared_contracts.told import unconnected
 
 EXPECTED = (
     CommandError, CaseError, RequestConflictError, ApprovalRefusedError, ApproverKeyError, NotPossibleError,
-    SettingsError, NotReadyError, StackError, StoppedError,
+    SettingsError, NotReadyError, StackError, StoppedError, NotAdmittedError, ReleaseMovedError, ActRefusedError,
     StaleWorkflowError, NewerSchemaError, PasswordError, PoolTimeout, psycopg.OperationalError,
     psycopg.InterfaceError, psycopg.errors.TransactionTimeout, psycopg.errors.InsufficientPrivilege,
     psycopg.errors.UndefinedTable,
@@ -32,6 +39,16 @@ _CODES: dict[type[Exception], Exit] = {
     NotPossibleError: Exit.BAD_INPUT,
     SettingsError: Exit.BAD_INPUT,
     StoppedError: Exit.STOPPED,
+    NotAdmittedError: Exit.NOT_ADMITTED,
+    ActRefusedError: Exit.BAD_INPUT,
+}
+
+# what the database says no with, in its first line: what stands before it, and what mends it
+_REFUSED: dict[type[Exception], tuple[str, str]] = {
+    ApproverKeyError: ("", "Nothing was changed. kessai approver list shows the keys."),
+    NotAdmittedError: ("not taken in: ", "Nothing was written. kessai rollout status shows where it stands."),
+    ReleaseMovedError: ("", "Nothing was written. Try again; kessai release list shows what is recorded."),
+    ActRefusedError: ("not done: ", "Nothing was changed. See kessai rollout status and kessai release list."),
 }
 
 
@@ -50,8 +67,9 @@ def _lines(error: Exception) -> tuple[str, str]:
             return error.what, error.mend
         case ApprovalRefusedError() | NotPossibleError():
             return f"not taken: {error}", "Nothing was changed."
-        case ApproverKeyError():
-            return str(error).splitlines()[0], "Nothing was changed. kessai approver list shows the keys."
+        case ApproverKeyError() | NotAdmittedError() | ReleaseMovedError() | ActRefusedError():
+            said, mend = _REFUSED[type(error)]
+            return f"{said}{str(error).splitlines()[0]}", mend
         case StoppedError():
             return "new work is stopped", "Nothing was written. Try again when the stop is lifted."
         case psycopg.errors.InsufficientPrivilege():

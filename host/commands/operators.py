@@ -17,6 +17,9 @@ _DOES: dict[Act, str] = {
     Act.RESUME: "let work go on",
     Act.REVIEW: "close or decide a review",
     Act.COMPENSATE: "have something undone",
+    Act.RELEASE: "record a release or roll back to one",
+    Act.ROLLOUT: "open or close a stage of the rollout",
+    Act.CHECK: "check a case",
 }
 
 

@@ -26,7 +26,16 @@ from host.commands.output import command, console, plain, say, write_json
 from host.commands.workplace import Workplace, emptied, working
 from host.domain.principals import AuthorizationSet, Principal
 from host.domain.workflow import Workflow
-from host.engine.accept import CASE_BYTES_MAX, CaseError, Origin, Taken, accept, read_case, read_document
+from host.engine.accept import (
+    CASE_BYTES_MAX,
+    CaseError,
+    Origin,
+    Taken,
+    accept,
+    beginning,
+    read_case,
+    read_document,
+)
 from host.engine.drive import drive
 from host.settings import Settings
 from host.workflows.catalogue import CURRENT
@@ -133,9 +142,9 @@ async def _workflow(driver: Driver, asked: Asked, settings: Settings) -> Taken:
     if isinstance(asked, Continuation):
         return Taken(await found_id(parts.pool, asked.name), created=False)
     principal = principal_of(parts.authorization, asked, settings)
-    kind = parts.kinds[asked.workflow.kind, asked.workflow.release]
+    kind, case = await beginning(parts.pool, parts.kinds, asked.workflow, asked.case)
     # nobody is woken: this process drives it, and a sweeper brings it to a worker should this process die
-    return await accept(parts.pool, kind, asked.case, Origin(principal, asked.as_of), driver.pins, _nobody)
+    return await accept(parts.pool, kind, case, Origin(principal, asked.as_of), driver.pins, _nobody)
 
 
 def principal_of(authorization: AuthorizationSet, asked: Submission, settings: Settings) -> Principal:

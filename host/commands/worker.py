@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from host import pulse
 from host.commands.exits import CommandError, Exit
+from host.commands.operator import operator
 from host.commands.output import say, write_json
 from host.commands.workplace import choice, working
 from host.database import NO_CONNECTION_STRING
@@ -91,8 +92,9 @@ def _beat(file: Path | None, *, works: bool) -> None:
         raise CommandError(Exit.NOT_READY, what, mend) from error
 
 
-async def migrate(settings: Settings, *, roles_only: bool, as_json: bool) -> None:
+async def migrate(settings: Settings, *, roles_only: bool, without_rollout: bool, as_json: bool) -> None:
     """Apply what is missing."""
+    waived_by = operator() if without_rollout else None
     if settings.migrate_dsn is not None and roles_only:
         owner = _connection_string(settings.migrate_dsn.get_secret_value())
         await asyncio.to_thread(make_roles, owner, settings.role_passwords)
@@ -100,7 +102,7 @@ async def migrate(settings: Settings, *, roles_only: bool, as_json: bool) -> Non
         return
     if settings.migrate_dsn is not None:
         owner = _connection_string(settings.migrate_dsn.get_secret_value())
-        applied = await asyncio.to_thread(bring_up, owner, WORKFLOWS, settings.role_passwords)
+        applied = await asyncio.to_thread(bring_up, owner, WORKFLOWS, settings.role_passwords, waived_by)
     elif settings.dsn is not None or roles_only:
         raise SettingsError(lacks("MIGRATE_DSN"))
     else:

@@ -1,4 +1,4 @@
-"""Who may ask for what: the versioned authorization set, as data. Nothing in it has a default."""
+"""Who may ask for what: the versioned authorization set, as data. No permission in it has a default."""
 
 from __future__ import annotations
 
@@ -13,10 +13,19 @@ from shared_contracts.base import Contract, Identifier, Line
 from shared_contracts.contract import Scope
 
 
+class Audience(StrEnum):
+    """Whose requests a requester hands in, by how early a rollout lets them in."""
+
+    INTERNAL = "internal"
+    COOPERATING = "cooperating"
+    ORDINARY = "ordinary"
+
+
 class Principal(Contract):
     """A requester: one tenant, and exactly these scopes and tools; an empty list is no permission at all.
 
-    `asks_for` names the kinds whose cases are taken in under this name where nobody is named; it permits nothing.
+    `asks_for` names the kinds whose cases are taken in under this name where nobody is named; it permits nothing. Who
+    is said to be of no `audience` is of the one that is let in last.
     """
 
     name: Name
@@ -25,6 +34,7 @@ class Principal(Contract):
     scopes: frozenset[Scope]
     tools: frozenset[Identifier]
     asks_for: frozenset[Identifier] = frozenset()
+    audience: Audience = Audience.ORDINARY
 
 
 class Act(StrEnum):
@@ -34,9 +44,12 @@ class Act(StrEnum):
     RESUME = "resume"
     REVIEW = "review"
     COMPENSATE = "compensate"
+    RELEASE = "release"
+    ROLLOUT = "rollout"
+    CHECK = "check"
 
 
-_OF_THE_WHOLE_SYSTEM = frozenset({Act.STOP, Act.RESUME})
+_OF_THE_WHOLE_SYSTEM = frozenset({Act.STOP, Act.RESUME, Act.RELEASE, Act.ROLLOUT})
 EVERY_TENANT = "*"
 
 
@@ -50,7 +63,9 @@ class Operator(Contract):
     @model_validator(mode="after")
     def _within_reach(self) -> Self:
         if self.tenant_id != EVERY_TENANT and self.may & _OF_THE_WHOLE_SYSTEM:
-            raise ValueError("who may stop or resume does it for every tenant; write * as the tenant_id")
+            raise ValueError(
+                "who may stop, resume, release or roll out does it for every tenant; write * as the tenant_id"
+            )
         return self
 
     def covers(self, tenant_id: str) -> bool:

@@ -105,6 +105,7 @@ class PlannerView:
     """
 
     kind: str
+    release: str
     state: str
     turn: int
     case: dict[str, Any]

@@ -19,7 +19,8 @@ from host.domain.principals import Principal
 from host.domain.workflow import Workflow
 from host.engine.parts import Kind, new_id
 from host.engine.wake import Wake
-from host.store import ledger
+from host.store import ledger, releases
+from host.store.errors import ReleaseMovedError
 from host.store.pool import Pool
 from shared_contracts.base import dump, parse
 from shared_contracts.digest import NotCanonicalError, canonical_json, digest
@@ -124,6 +125,27 @@ def _explained(error: ValidationError) -> str:
     return "the case does not fit its kind: " + "; ".join(complaints(islice(true, 10), "the case"))
 
 
+async def beginning(
+    pool: Pool, kinds: Mapping[tuple[str, str], Kind], workflow: Workflow, case: BaseModel
+) -> tuple[Kind, BaseModel]:
+    """Give the release that a new case begins under, and the case as that one reads it.
+
+    Where none is recorded that is `workflow`, the newest that the program carries. Raises CaseError and
+    ReleaseMovedError.
+    """
+    async with pool.connection() as connection:
+        recorded = await releases.begins_under(connection, workflow.kind)
+    release = workflow.release if recorded is None else recorded
+    kind = kinds.get((workflow.kind, release))
+    if kind is None:
+        raise ReleaseMovedError(
+            f"new cases of {workflow.kind} begin under {release}, which this program does not carry"
+        )
+    if kind.workflow.case is type(case):
+        return kind, case
+    return kind, read_case({**dump(case), "kind": workflow.kind}, {workflow.kind: kind.workflow})[1]
+
+
 async def accept(
     pool: Pool,
     kind: Kind,
@@ -134,7 +156,8 @@ async def accept(
 ) -> Taken:
     """Take a case in, with the wake-up that brings it to a worker, in one transaction.
 
-    Raises RequestConflictError, StoppedError.
+    Raises RequestConflictError, StoppedError, NotAdmittedError, and ReleaseMovedError where the kind's new cases begin
+    under another release than `kind`; `beginning` gives the one that they begin under.
     """
     row = _row(kind.workflow, case, origin, pins)
     async with pool.connection() as connection, connection.transaction():
@@ -160,6 +183,7 @@ def _row(workflow: Workflow, case: BaseModel, origin: Origin, pins: Pins) -> dic
         "request_id": body_sha256 if request_id is None else request_id,
         "body_sha256": body_sha256,
         "principal": principal.name,
+        "audience": principal.audience.value,
         "customer": workflow.customer(body),
         "resource": workflow.resource(body),
         "case_body": body,

@@ -80,7 +80,8 @@ async def _turn(parts: Parts, step: Step, names: frozenset[str]) -> Any:
     state = step.state
     tools = tuple(definition(parts.registry[name]) for name in sorted(names))
     shown = parts.offer(names)
-    seen = view(state.task.kind, state.task.state, state.task.case, state.evidence.calls, state.control.refusals)
+    task = state.task
+    seen = view(task.kind, task.release, task.state, task.case, state.evidence.calls, state.control.refusals)
     said, raw = await _said(parts, step, seen, tools)
     step.turn(shown, masked(said, raw, parts.registry), kept=shown.sha256 in parts.commits.kept)
     return said

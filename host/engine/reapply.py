@@ -14,7 +14,7 @@ from host.domain.outcome import CallError
 from host.domain.state import State
 from host.domain.step import Step
 from host.domain.wait import ENDED
-from host.engine.accept import Origin, Pins, Taken, accept, read_case
+from host.engine.accept import Origin, Pins, Taken, accept, beginning, read_case
 from host.engine.approve import ApprovalRefusedError, Desk, load_case, not_waiting, waiting
 from host.store import ledger
 from host.store.errors import StaleWorkflowError
@@ -56,8 +56,7 @@ async def reapply(desk: Desk, workflow_id: UUID, pins: Pins, as_of: datetime | N
         raise NotPossibleError(f"{task.principal} may ask for nothing any more; submit the case for somebody who may")
     document = {**task.case, "kind": task.kind, "request_id": f"reapply.{workflow_id}", "requested_at": None}
     workflows = {kind.workflow.kind: kind.workflow for kind in desk.kinds.values()}
-    workflow, case = read_case(document, workflows)
-    kind = desk.kinds[workflow.kind, workflow.release]
+    kind, case = await beginning(desk.pool, desk.kinds, *read_case(document, workflows))
     return await accept(desk.pool, kind, case, Origin(principal, as_of, workflow_id), pins, desk.wake)
 
 

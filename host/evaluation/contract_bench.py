@@ -146,7 +146,7 @@ class Bench:
         case = ContractCase(number=f"n{next(self.numbers)}", customer_id=shop.CUSTOMER, arguments=dict(arguments))
         origin = Origin(self.parts.authorization.by_name()[principal], shop.ASKED_AT)
         taken = await accept(self.parts.pool, kind, case, origin, PINS, _nobody_wakes)
-        planner = ConformancePlanner({KIND: kind.workflow})
+        planner = ConformancePlanner([kind.workflow])
         return await self.drive(replace(self.parts, planner=planner), tool, taken.workflow_id)
 
     async def drive(self, parts: Parts, tool: Tool, workflow_id: UUID) -> Ran:
@@ -165,7 +165,7 @@ class Bench:
     async def again(self, tool: Tool, ran: Ran) -> Ran:
         """Drive a case once more that is at its end, as a scheduler that does not look would."""
         kind = self.parts.kinds[KIND, f"{tool.name}-{tool.version}"]
-        planner = ConformancePlanner({KIND: kind.workflow})
+        planner = ConformancePlanner([kind.workflow])
         return await self.drive(replace(self.parts, planner=planner), tool, ran.workflow_id)
 
     async def _ran(self, tool: Tool, workflow_id: UUID) -> Ran:
@@ -237,7 +237,7 @@ async def opened(place: Place, tools: Mapping[str, Tool]) -> AsyncIterator[Bench
         parts = Parts(
             pool=pool,
             tools=Gateway(client, minter, listing, Pace(RATES)),
-            planner=ConformancePlanner({}),
+            planner=ConformancePlanner(()),
             kinds=kinds,
             registry=alone(tools),
             authorization=_authorization(tools),

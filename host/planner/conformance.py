@@ -6,7 +6,7 @@ control plane and nothing about any model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from host.domain.proposals import NOTHING_USED, PlannerView, Reply, ToolDefinition
 from host.domain.workflow import Workflow
@@ -17,11 +17,11 @@ class ConformancePlanner:
 
     deterministic = True
 
-    def __init__(self, workflows: Mapping[str, Workflow]) -> None:
-        """Take the workflows by kind."""
-        self._workflows = workflows
+    def __init__(self, workflows: Iterable[Workflow]) -> None:
+        """Take every release that a case may go on under."""
+        self._workflows = {(one.kind, one.release): one for one in workflows}
 
     async def decide(self, state: PlannerView, tools: tuple[ToolDefinition, ...]) -> Reply:
         """Give the kind's proposal; the tools offered do not change it, authorization judges it."""
         del tools
-        return Reply(self._workflows[state.kind].propose(state), NOTHING_USED)
+        return Reply(self._workflows[state.kind, state.release].propose(state), NOTHING_USED)

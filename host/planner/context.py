@@ -16,6 +16,7 @@ from shared_contracts.contract import Tool
 
 def view(
     kind: str,
+    release: str,
     state: str,
     case: Mapping[str, Any],
     calls: tuple[CallRecord, ...],
@@ -24,6 +25,7 @@ def view(
     """Filter the state for a planner."""
     return PlannerView(
         kind=kind,
+        release=release,
         state=state,
         turn=len(calls) + len(refusals) + 1,
         case=_copied(case),

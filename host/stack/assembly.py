@@ -118,7 +118,7 @@ def migrate_host(parts: StackParts) -> Program:
         "KESSAI_MIGRATE_DSN": host_owner_dsn(parts),
         "KESSAI_ROLE_PASSWORDS": str(parts.home.passwords / Side.HOST),
     }
-    return _command(parts, "migrate_host", python_module(HOST, "migrate"), settings)
+    return _command(parts, "migrate_host", python_module(HOST, "migrate", "--without-rollout"), settings)
 
 
 def migrate_tools(parts: StackParts) -> Program:

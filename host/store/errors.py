@@ -59,6 +59,18 @@ class UnitsBusyError(StoreError):
     """Another workflow is at work on the same units; what it did will be known in a moment."""
 
 
+class ReleaseMovedError(StoreError):
+    """New cases of the kind begin under another release by now."""
+
+
+class NotAdmittedError(StoreError):
+    """The rollout does not let this case in, or nobody has said that none runs."""
+
+
+class ActRefusedError(StoreError):
+    """What an operator asked for is not possible where releases and stages stand."""
+
+
 class InvariantError(StoreError):
     """The write would have broken an invariant that the database holds: a bug of ours."""
 
@@ -88,6 +100,9 @@ _BY_SQLSTATE: dict[str, type[StoreError]] = {
     "KS024": NotLiftedError,
     "KS025": NotLiftedError,
     "KS026": NotLiftedError,
+    "KS027": ReleaseMovedError,
+    "KS030": NotAdmittedError,
+    "KS031": ActRefusedError,
     "23503": InvariantError,
     "23505": InvariantError,
     "23514": InvariantError,

@@ -13,10 +13,12 @@ from procrastinate.schema import SchemaManager
 from psycopg import sql
 
 from host.domain.workflow import Workflow, legal_moves
+from host.store import rollout
 from host.store.packaged import QUEUE, packaged
 from shared_contracts.named_file import Unread, read_text
 
 ROLES = ("host_rt", "host_auditor")
+WAIVED = "for trying out and for tests: said when the database was made"
 _LOCK = 118058463519594  # beside stop_lock_key() of the first migrations
 
 
@@ -24,8 +26,13 @@ class NewerSchemaError(Exception):
     """The database was migrated by another program, a newer one as a rule; run that one, or restore a backup."""
 
 
-def migrate(dsn: str, workflows: tuple[Workflow, ...], passwords: Path | None = None) -> tuple[str, ...]:
-    """Apply what is missing and give the names of what was applied; needs the owner's DSN."""
+def migrate(
+    dsn: str, workflows: tuple[Workflow, ...], passwords: Path | None = None, waived_by: str | None = None
+) -> tuple[str, ...]:
+    """Apply what is missing and give the names of what was applied; needs the owner's DSN.
+
+    `waived_by` says, in a database where nobody has said anything of a rollout, that none runs.
+    """
     with psycopg.connect(dsn) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         _close(connection)
@@ -33,6 +40,8 @@ def migrate(dsn: str, workflows: tuple[Workflow, ...], passwords: Path | None = 
         applied = _apply(connection)
         for workflow in workflows:
             _register(connection, workflow)
+        if waived_by is not None:
+            rollout.waive_anew(connection, waived_by, WAIVED)
         return applied
 
 

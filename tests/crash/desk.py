@@ -20,7 +20,7 @@ from host.planner.conformance import ConformancePlanner
 from host.rights import pins, read_authorization
 from host.settings import Settings
 from host.store import ledger
-from host.workflows.catalogue import CURRENT
+from host.workflows.catalogue import CURRENT, WORKFLOWS
 from host.workflows.returns import RETURNS
 from shared_contracts.tools import TOOLS
 from tests.crash.orders import PRINCIPAL, case
@@ -88,7 +88,7 @@ async def desk(dsn: str) -> AsyncIterator[Desk]:
         parts = Parts(
             pool=pool,
             tools=NoTools(),
-            planner=ConformancePlanner(CURRENT),
+            planner=ConformancePlanner(WORKFLOWS),
             kinds={(RETURNS.kind, RETURNS.release): kind},
             registry=TOOLS,
             authorization=authorization,

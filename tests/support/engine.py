@@ -28,6 +28,7 @@ from host.engine.parts import Kind, Parts, Tools
 from host.planner.conformance import ConformancePlanner
 from host.store import ledger
 from host.store.migrate import migrate
+from host.store.rollout import waive_anew
 from host.workflows.catalogue import CURRENT, WORKFLOWS
 from host.workflows.returns import RETURNS
 from shared_contracts.approval import Approver
@@ -67,6 +68,7 @@ _FILLED = (
     "workflow", "checkpoint", "offer", "decision", "call", "attempt", "effect", "refusal", "audit", "outbox",
     "external_task", "planner_cost", "approver_key", "approval_request", "approval", "procrastinate_jobs",
     "procrastinate_events", "procrastinate_workers", "stop", "stop_log", "reconciliation", "compensation",
+    "release_log", "rollout_log", "admission", "case_check",
 )  # fmt: skip
 
 
@@ -74,7 +76,7 @@ def host_database() -> str:
     """Copy the migrated database, for the worker's role; one migration per process."""
     if not _template:
         dsn = create_database()
-        migrate(dsn, WORKFLOWS)
+        migrate(dsn, WORKFLOWS, waived_by="test")
         with psycopg.connect(dsn) as admin:
             admin.execute(f"ALTER ROLE {ROLE} PASSWORD '{PASSWORD}'")
         _template.append(database_name(dsn))
@@ -92,6 +94,7 @@ def _empty(database: str) -> None:
             admin.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
         admin.execute("INSERT INTO stop SELECT s, false, 'test', 'test', now() FROM unnest(%s::text[]) s", (SCOPES,))
         admin.execute(_CLOCK.format(sql.SQL("clock_timestamp()")))
+        waive_anew(admin, "test", "a test's own")
 
 
 def owners(engine_parts: Parts) -> psycopg.Connection[Any]:
@@ -169,7 +172,7 @@ async def parts(
     return Parts(
         pool=pool,
         tools=tools,
-        planner=ConformancePlanner(KINDS) if planner is None else planner,
+        planner=ConformancePlanner(WORKFLOWS) if planner is None else planner,
         kinds={(RETURNS.kind, RETURNS.release): Kind(RETURNS, moves)},
         registry=TOOLS,
         authorization=AuthorizationSet(version="authz-v7", principals=(principal,), approvers=approvers, operators=()),

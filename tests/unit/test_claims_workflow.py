@@ -109,7 +109,7 @@ def view(state: str, observed: Observed) -> PlannerView:
         Observation(tool, f"c{n}", {"case_id": "C-1", "document_id": told.get("document_id", "")}, told, None)
         for n, (tool, told) in enumerate(observed)
     )
-    return PlannerView("claims", state, len(observed) + 1, dict(CASE), observations, ())
+    return PlannerView("claims", "claims-1", state, len(observed) + 1, dict(CASE), observations, ())
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_the_driver_says_at_the_end_is_what_code_takes(case: str) -> None:
 def test_where_a_listed_document_is_gone_a_person_decides() -> None:
     gone = Observation(ALIAS, "c9", {"case_id": "C-1", "document_id": "D"}, None, "not_found")
     shown = view(S.DOCUMENTS_LISTED, [*ONE_MISSING, unclassified("D")])
-    asked = PlannerView("claims", shown.state, 5, shown.case, (*shown.observations, gone), ())
+    asked = PlannerView("claims", "claims-1", shown.state, 5, shown.case, (*shown.observations, gone), ())
     assert CLAIMS.propose(asked) == NeedsHuman("evidence_insufficient")
 
 

@@ -41,7 +41,7 @@ def test_a_failed_run_has_the_code_of_a_fault_whatever_its_state():
 
 def test_every_end_has_a_code_and_the_table_explains_every_code():
     assert set(ENDS) <= set(CODES)
-    assert {code.value for code in exit_codes.CODES["run"]} == {0, 1, 2, 10, 11, 12, 13, 14, 15}
+    assert {code.value for code in exit_codes.CODES["run"]} == {0, 1, 2, 10, 11, 12, 13, 14, 15, 16}
     assert set(exit_codes.KINDS) == set(Exit)
 
 

@@ -26,7 +26,7 @@ DENIED = {
 
 
 def seen(at: State) -> PlannerView:
-    return view(at.task.kind, at.task.state, at.task.case, at.evidence.calls, at.control.refusals)
+    return view(at.task.kind, at.task.release, at.task.state, at.task.case, at.evidence.calls, at.control.refusals)
 
 
 def marked() -> State:
@@ -50,7 +50,8 @@ def names(value: Any) -> set[str]:
 
 def test_the_whole_view_of_a_received_case_is_this():
     assert asdict(seen(state())) == {
-        "kind": "returns", "state": "RECEIVED", "turn": 1, "case": CASE, "observations": (), "refusals": (),
+        "kind": "returns",
+        "release": "returns-1", "state": "RECEIVED", "turn": 1, "case": CASE, "observations": (), "refusals": (),
     }  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def test_a_secret_anywhere_in_the_state_never_reaches_the_planner():
 def test_a_view_is_made_without_the_layers_that_a_planner_may_not_read():
     given = set(get_type_hints(view).values())
     assert given & {State, Task, ControlLayer, Trace, Evidence} == set()
-    assert set(inspect.signature(view).parameters) == {"kind", "state", "case", "calls", "refusals"}
+    assert set(inspect.signature(view).parameters) == {"kind", "release", "state", "case", "calls", "refusals"}
 
 
 def test_a_failed_call_shows_its_code_and_no_result():

@@ -26,7 +26,7 @@ def policy(**differs: Any) -> dict[str, Any]:
 
 def view(state: str, *observations: Observation, refusals: int = 0, turn: int = 1) -> PlannerView:
     told = tuple(PlannerFault("tool_not_in_state", "no") for _ in range(refusals))
-    return PlannerView("returns", state, turn, dict(CASE), observations, told)
+    return PlannerView("returns", "returns-1", state, turn, dict(CASE), observations, told)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_each_state_proposes_its_own_call_under_the_id_of_its_turn(state, tool, 
 
 
 def test_a_call_of_another_case_has_another_id():
-    other = PlannerView("returns", "RECEIVED", 1, {**CASE, "order_id": "A-2"}, (), ())
+    other = PlannerView("returns", "returns-1", "RECEIVED", 1, {**CASE, "order_id": "A-2"}, (), ())
     ids = {said.call_id for said in map(RETURNS.propose, (view("RECEIVED"), other)) if isinstance(said, ToolCall)}
     assert len(ids) == 2
 

@@ -306,13 +306,17 @@ BEGIN
     END IF;
 END $$;
 
+-- As what a case is taken in (0008): in which opened stage, and one of how many is looked at by a person afterwards.
+CREATE TYPE admitted AS (counted boolean, opening bigint, one_in integer);
+
 -- Take a case in. Same tenant and request: the row that is there, whoever was first; the caller compares the body.
 CREATE FUNCTION accept_case(p jsonb)
 RETURNS TABLE (workflow_id uuid, body_sha256 text, created boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    v_at timestamptz := clock_now();
+    v_at       timestamptz := clock_now();
+    v_admitted admitted;
 BEGIN
     RETURN QUERY SELECT w.workflow_id, w.body_sha256::text, false FROM workflow w
         WHERE w.tenant_id = p ->> 'tenant_id' AND w.request_id = p ->> 'request_id';
@@ -324,6 +328,7 @@ BEGIN
     IF stopped('new_work') THEN
         RAISE EXCEPTION 'new work is stopped' USING ERRCODE = 'KS001';
     END IF;
+    v_admitted := admit_case(p ->> 'kind', p ->> 'release', p ->> 'audience');
     INSERT INTO workflow (workflow_id, tenant_id, kind, release, request_id, body_sha256, principal, customer, resource,
         case_body, requested_at, order_snapshot, policy, authz, supersedes, state, control_state, reason, version, seq,
         wake_at, wake_reason, created_at, updated_at)
@@ -343,6 +348,11 @@ BEGIN
     SELECT (p ->> 'workflow_id')::uuid, 1, m.move_id, 'received', '{}', v_at
       FROM legal_transition m
      WHERE m.kind = p ->> 'kind' AND m.release = p ->> 'release' AND m.control_from = '' AND m.event = 'received';
+    IF v_admitted.counted THEN
+        INSERT INTO admission (workflow_id, opening, audience, one_in, to_check, at)
+        SELECT (p ->> 'workflow_id')::uuid, v_admitted.opening, p ->> 'audience', v_admitted.one_in,
+               drawn((p ->> 'workflow_id')::uuid, v_admitted.one_in), v_at;
+    END IF;
     RETURN QUERY SELECT (p ->> 'workflow_id')::uuid, p ->> 'body_sha256', true;
 END $$;
 

@@ -1,0 +1,117 @@
+"""Releases as the ledger holds them: which passed, by which report, and under which one new cases begin.
+
+Invariant: the newest act of a kind says it; nothing is ever taken out of the history. Only the owner writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from host.domain.acting import By
+from host.store.errors import refusals
+from host.store.queries import load_queries
+
+_SQL = load_queries(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One line of the history: a release with its passing report, or a way back to one."""
+
+    act_id: int
+    act: str
+    kind: str
+    release: str
+    report_sha256: str | None
+    build: str | None
+    evaluated_at: datetime | None
+    gate: dict[str, Any] | None
+    left_release: str | None
+    rests_on: int | None
+    actor: str
+    reason: str
+    details: dict[str, str]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A release and what it passed by."""
+
+    kind: str
+    release: str
+    report_sha256: str
+    build: str
+    evaluated_at: datetime
+    gate: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUnder:
+    """How many cases go on under a release."""
+
+    kind: str
+    release: str
+    cases: int
+
+
+async def begins_under(connection: AsyncConnection[Any], kind: str) -> str | None:
+    """Name the release that new cases begin under; None where none is recorded."""
+    cursor = await connection.execute(_SQL["begins_under"], {"kind": kind})
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
+
+
+async def history(connection: AsyncConnection[Any]) -> list[Act]:
+    """Give every act, the oldest first."""
+    cursor = connection.cursor(row_factory=class_row(Act))
+    await cursor.execute(_SQL["history"])
+    return await cursor.fetchall()
+
+
+async def open_under(connection: AsyncConnection[Any]) -> list[OpenUnder]:
+    """Count the cases that go on, by release."""
+    cursor = connection.cursor(row_factory=class_row(OpenUnder))
+    await cursor.execute(_SQL["open_under"])
+    return await cursor.fetchall()
+
+
+async def record(owner: AsyncConnection[Any], passed: Passed, by: By, reason: str) -> Act:
+    """Keep that a release has passed: from now on new cases begin under it. Raises ActRefusedError, InvariantError."""
+    named = {
+        "kind": passed.kind, "release": passed.release, "report_sha256": passed.report_sha256, "build": passed.build,
+        "evaluated_at": passed.evaluated_at, "gate": Jsonb(passed.gate),
+    }  # fmt: skip
+    return await _written(owner, _SQL["record"], {**named, **_by(by, reason)})
+
+
+async def last_passed(connection: AsyncConnection[Any], kind: str, carried: Sequence[str]) -> Act | None:
+    """Find the newest record of another one of these releases than new cases begin under."""
+    cursor = connection.cursor(row_factory=class_row(Act))
+    await cursor.execute(_SQL["last_passed"], {"kind": kind, "carried": list(carried)})
+    return await cursor.fetchone()
+
+
+async def roll_back(owner: AsyncConnection[Any], to: Act, by: By, reason: str) -> Act:
+    """Let new cases begin under what had passed before. Raises ActRefusedError."""
+    named = {"kind": to.kind, "release": to.release, "rests_on": to.act_id}
+    return await _written(owner, _SQL["roll_back"], {**named, **_by(by, reason)})
+
+
+async def _written(owner: AsyncConnection[Any], query: LiteralString, named: dict[str, Any]) -> Act:
+    with refusals():
+        await owner.execute(_SQL["take_turn"])  # before the act gets its number: the newest is the last
+        cursor = owner.cursor(row_factory=class_row(Act))
+        await cursor.execute(query, named)
+        return await cursor.fetchone()  # type: ignore[return-value]  # an insert gives its row, or raises
+
+
+def _by(by: By, reason: str) -> dict[str, Any]:
+    return {"actor": by.name, "reason": reason, "details": Jsonb(by.details())}

@@ -1,0 +1,139 @@
+"""New cases begin under the release that is recorded, go on under their own, and there is a way back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from host.database import NotReadyError, database
+from host.engine.accept import Origin, accept, read_case
+from host.engine.drive import drive
+from host.store import releases
+from host.store.errors import ActRefusedError, InvariantError, ReleaseMovedError
+from tests.support.cluster import database_name, dsn_of
+from tests.support.engine import CASE, DESK, KINDS, PINS, asynchronous, no_wake, rows, settle
+from tests.support.fake_tools import FakeTools, rejected
+from tests.support.raw_sql import refused
+from tests.support.releases import NEXT, SATO, owner, record, roll_back, take_new, two_releases
+
+_RECORD = """
+INSERT INTO release_log (act, kind, release, report_sha256, build, evaluated_at, gate, actor, reason, details, at)
+SELECT act, kind, %s, repeat('a', 64), build, evaluated_at, %s, actor, reason, details, at FROM release_log
+"""
+
+
+@asynchronous
+async def test_a_rollback_is_for_new_cases_and_every_case_goes_on_under_the_release_that_it_began_with():
+    async with two_releases(FakeTools(refund=80_000)) as parts:
+        await record(parts, "returns-1")
+        first = await take_new(parts, request_id="r-1", order_id="A-1")
+        await record(parts, "returns-2")
+        second = await take_new(parts, request_id="r-2", order_id="A-2")
+        third = await take_new(parts, request_id="r-3", order_id="A-3")
+        assert (await settle(parts, second)).task.state == "NEEDS_REVIEW"  # the defect of the second release
+        back = await roll_back(parts, "returns-1", "returns-2")
+        assert (back.act, back.release, back.left_release, back.actor) == ("rollback", "returns-1", "returns-2", "sato")
+        fourth = await take_new(parts, request_id="r-4", order_id="A-4")
+        ended = [await settle(parts, one) for one in (first, third, fourth)]
+        assert [(one.task.release, one.task.state) for one in ended] == [
+            ("returns-1", "WAITING_APPROVAL"),  # begun before the second release
+            ("returns-2", "NEEDS_REVIEW"),  # begun before the way back
+            ("returns-1", "WAITING_APPROVAL"),
+        ]
+        moved = await rows(parts, "SELECT DISTINCT w.release, m.release FROM workflow w JOIN checkpoint c USING"
+                                  " (workflow_id) JOIN legal_transition m USING (move_id) ORDER BY 1")  # fmt: skip
+        assert moved == [("returns-1", "returns-1"), ("returns-2", "returns-2")]
+
+
+@asynchronous
+async def test_without_a_record_new_cases_begin_under_the_newest_that_the_program_carries():
+    async with two_releases(FakeTools()) as parts:
+        workflow_id = await take_new(parts)
+        assert (await drive(parts, workflow_id)).task.release == "returns-1"
+
+
+@asynchronous
+async def test_a_program_that_does_not_know_of_the_record_takes_nothing_in_under_another_release():
+    async with two_releases(FakeTools()) as parts:
+        await record(parts, "returns-2")
+        workflow, case = read_case(CASE, KINDS)
+        with pytest.raises(ReleaseMovedError, match="begin under returns-2, not under returns-1"):
+            await accept(parts.pool, parts.kinds["returns", "returns-1"], case, Origin(DESK), PINS, no_wake)
+        older = replace(parts, kinds={key: kind for key, kind in parts.kinds.items() if key[1] == workflow.release})
+        with pytest.raises(ReleaseMovedError, match="does not carry"):
+            await take_new(older)
+        assert await rows(parts, "SELECT count(*) FROM workflow") == [(0,)]
+
+
+@asynchronous
+async def test_a_program_that_lacks_the_release_of_an_open_case_does_not_start():
+    async with two_releases(FakeTools(script={"get_order": [rejected("not_found")]})) as parts:
+        await record(parts, "returns-2")
+        workflow_id = await take_new(parts)
+        with pytest.raises(NotReadyError, match="returns-2"):
+            async with database(parts.pool.conninfo):
+                pass
+        assert (await settle(parts, workflow_id)).task.state == "REJECTED"
+        async with database(parts.pool.conninfo):
+            pass
+
+
+@asynchronous
+async def test_back_goes_to_the_last_that_passed_and_to_nothing_that_did_not():
+    async with two_releases(FakeTools()) as parts:
+        async with parts.pool.connection() as connection:
+            assert await releases.last_passed(connection, "returns", ["returns-1"]) is None
+        passed = await record(parts, "returns-1")
+        await record(parts, "returns-2")
+        async with parts.pool.connection() as connection:
+            found = await releases.last_passed(connection, "returns", ["returns-1", "returns-2"])
+            assert found == passed
+            assert await releases.last_passed(connection, "returns", ["returns-2"]) is None  # not in the code any more
+        async with await owner(parts) as connection:
+            with pytest.raises(ActRefusedError, match="knows no release"):
+                await releases.roll_back(connection, replace(passed, release="returns-9"), SATO, "why")
+
+
+@asynchronous
+async def test_a_release_that_was_never_recorded_is_no_way_back():
+    async with two_releases(FakeTools()) as parts:
+        passed = await record(parts, "returns-1")
+        async with await owner(parts) as connection:
+            with pytest.raises(ActRefusedError, match="returns-2 has not passed"):
+                await releases.roll_back(connection, replace(passed, release=NEXT.release), SATO, "why")
+
+
+@asynchronous
+async def test_a_report_is_recorded_once_so_that_what_was_rolled_back_passes_anew():
+    async with two_releases(FakeTools()) as parts:
+        await record(parts, "returns-1")
+        await record(parts, "returns-2")
+        await roll_back(parts, "returns-1", "returns-2")
+        with pytest.raises(InvariantError):
+            await record(parts, "returns-2")
+        await record(parts, "returns-2", "another")
+        async with parts.pool.connection() as connection:
+            assert await releases.begins_under(connection, "returns") == "returns-2"
+
+
+@asynchronous
+async def test_no_hand_changes_the_history_or_records_what_did_not_pass():
+    async with two_releases(FakeTools()) as parts:
+        await record(parts, "returns-1")
+        with psycopg.connect(dsn_of(database_name(parts.pool.conninfo)), autocommit=True) as sql:
+            for statement in ("UPDATE release_log SET release = 'returns-2'", "DELETE FROM release_log",
+                              "TRUNCATE release_log CASCADE"):  # fmt: skip
+                with refused(sql, "KS013"):
+                    sql.execute(statement)
+            for release, gate, state in (
+                ("returns-1", {"passed": False}, "23514"),
+                ("returns-9", {"passed": True}, "KS031"),
+            ):
+                with refused(sql, state):
+                    sql.execute(_RECORD, (release, Jsonb(gate)))
+        async with parts.pool.connection() as connection:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                await connection.execute("INSERT INTO release_log (act) VALUES ('record')")
