@@ -21,7 +21,7 @@ from shared_contracts.base import parse
 TITLE = "Production migration evaluation form"
 _STAGE_HEAD = (
     "stage", "act", "at", "by", "releases", "cases", "compared", "untracked", "missing", "duplicate",
-    "unfinished compensations", "checked", "wrong", "observed",
+    "unfinished compensations", "checked", "wrong", "observed", "why",
 )  # fmt: skip
 DAY = 86400
 
@@ -118,7 +118,7 @@ def _row(one: RolloutAct) -> tuple[Cell, ...]:
     observed = "-" if p is None else f"{p.observed_seconds / DAY:.1f} days"
     return (
         "-" if one.stage is None else str(one.stage), one.act, at(one.by.at), Verbatim(one.by.name), releases_of,
-        *shown, observed,
+        *shown, observed, Verbatim(one.by.reason),
     )  # fmt: skip
 
 
