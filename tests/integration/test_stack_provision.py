@@ -63,6 +63,13 @@ def test_an_owner_makes_roles_and_tables_but_nothing_of_a_superuser(
                 connection.execute(forbidden)
 
 
+def test_who_provisions_at_once_waits_for_the_other(provisioned: tuple[Cluster, Server]) -> None:
+    async def at_once() -> None:
+        await asyncio.gather(*(provision(*provisioned) for _ in range(6)))
+
+    asyncio.run(at_once())
+
+
 @pytest.mark.parametrize("side", Side)
 def test_a_role_that_was_granted_nothing_can_do_nothing(provisioned: tuple[Cluster, Server], side: Side) -> None:
     cluster, server = provisioned
