@@ -38,8 +38,7 @@ $(INSTALLED): requirements.lock requirements-dev.lock pyproject.toml
 run: $(INSTALLED)
 	@KESSAI_HOME="$(RUN_HOME)" $(BIN)/kessai run $(CASE) --fresh
 
-# a tool that does not keep its contract makes everything that is combined of tools fail in less telling ways;
-# twenty random kills are one of the tests under e2e
+# a tool that does not keep its contract makes everything that is combined of tools fail in less telling ways
 test: $(INSTALLED)
 	$(PYTEST) tests/unit tests/contract tests/security $(TEST_OPTIONS)
 	$(PYTEST) tests/integration tests/e2e -m "not long" $(TEST_OPTIONS)
@@ -48,7 +47,8 @@ test: $(INSTALLED)
 security: $(INSTALLED)
 	$(PYTEST) tests/security $(TEST_OPTIONS)
 
-# minutes each: whole stacks that are restored, spoiled and undone, machines that go away, the containers' commands
+# minutes each: whole stacks that are restored, spoiled and undone, twenty random kills, machines that go away, what
+# the containers run
 test-long: $(INSTALLED)
 	$(PYTEST) tests/integration tests/e2e -m long $(TEST_OPTIONS)
 

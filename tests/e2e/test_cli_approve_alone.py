@@ -22,7 +22,7 @@ from tests.support.cli import Cli
 from tests.support.deciding import approvers, authorization_with, digest_of, high_value, made
 from tests.support.server import request
 
-pytestmark = pytest.mark.xdist_group("cli-alone")
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("cli-alone")]
 
 ORDER = ("A-1003", "C-2003", "L1")
 CREATE = {"order_id": "A-1003", "lines": [{"line_id": "L1", "quantity": 1}], "reason": "changed_mind"}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.cli import Cli, case, written
 
-pytestmark = pytest.mark.xdist_group("cli_stop")
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.xdist_group("cli_stop")]
 STOP = ("stop", "--as", "sato", "--reason", "a test")
 RESUME = ("resume", "--as", "sato", "--reason", "a test")
 LOCKED = "SELECT pg_advisory_lock(stop_lock_key())"

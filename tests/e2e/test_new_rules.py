@@ -14,7 +14,7 @@ import pytest
 from tests.support.cli import ROOT, SECONDS_MAX, Cli, case
 from tests.support.pages import blocks
 
-pytestmark = pytest.mark.xdist_group("cli-mistakes")
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.xdist_group("cli-mistakes")]
 PART = (ROOT / "RUNBOOK.md").read_text("utf-8").partition("\n## New rules\n")[2].partition("\n## ")[0]
 LOAD, TAKE_IN, EARLIER, _LOAD_CLAIMS, _LOAD_RETAIL, RIGHTS = blocks(PART, "sh")
 SHOP = json.loads((ROOT / "tool_server" / "demo" / "shop.json").read_text("utf-8"))

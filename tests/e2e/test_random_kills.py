@@ -10,7 +10,7 @@ import pytest
 from tests.crash.report import faults, lines
 from tests.crash.run import crash
 
-pytestmark = [pytest.mark.xdist_group("random_kills"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("random_kills"), pytest.mark.timeout(600)]
 KILLS = 20
 
 
