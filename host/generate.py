@@ -40,6 +40,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "check": rollout_views.CaseChecked,
     "eval_gate": documents.GateView,
     "eval_compare": documents.CompareView,
+    "demo": documents.DemoView,
 }
 
 

@@ -161,6 +161,12 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         Exit.BAD_INPUT: "bad input: the file, an option, other rights than the pinned, a report that is there already",
         Exit.NOT_READY: "not ready: home, disk, PostgreSQL, a program, another evaluation that runs; no report",
     },
+    "demo": {
+        Exit.DONE: "each of the four was seen to hold",
+        Exit.FAILED: "one was not: it says which",
+        Exit.BAD_INPUT: "bad input: an option, other data or rights than the pinned",
+        Exit.NOT_READY: "not ready: home, disk, PostgreSQL, a program, an evaluation that runs",
+    },
     "eval drop": _three("nothing of it is left", not_ready="an evaluation runs, or the directory cannot be emptied"),
     "eval gate": {
         Exit.DONE: "passed",

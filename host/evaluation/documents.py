@@ -227,6 +227,22 @@ class GateView(Contract):
     cost: Cost
 
 
+class Demonstrated(Contract):
+    """One thing that was shown; `said` is what was read of it afterwards, line by line."""
+
+    what: Literal["back_off", "confirmation_query", "compensation", "stop"]
+    held: bool
+    said: tuple[str, ...]
+
+
+class DemoView(Contract):
+    """`kessai demo`: held where each of the four was seen to hold."""
+
+    held: bool
+    build: str
+    shown: tuple[Demonstrated, ...]
+
+
 class Difference(Contract):
     """What is not the same in both reports, so that they cannot be compared."""
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 from uuid import UUID
 
 from host.database import database
@@ -62,6 +63,7 @@ from shared_contracts.evaluation_retail import DELIVERED_ON
 from shared_contracts.tools import TOOLS
 
 POOL_SIZE, OWNERS_POOL_SIZE = 8, 4
+T = TypeVar("T")
 ALIVE_SECONDS = 0.5
 _SEEN: dict[FaultKind, Place] = {
     FaultKind.WORKER_KILLED: "process", FaultKind.SERVER_KILLED: "process", FaultKind.DATABASE_RESTART: "process",
@@ -94,28 +96,29 @@ async def evaluated(
 ) -> EvaluationReport:
     """Run it; raises UnfitError, StackError, NotReadyError."""
     began, made_at = time.monotonic(), datetime.now(UTC)
-    async with _opened(settings, authorization, todo) as opened:
-        runs = await _run(opened, todo, done)
-        auditors = Auditors(*(assembly.auditor_dsn(opened.parts, side) for side in (Side.HOST, Side.TOOLS)))
+    async with opened(settings, authorization, todo) as there:
+        runs = await _run(there, todo, done)
+        auditors = Auditors(*(assembly.auditor_dsn(there.parts, side) for side in (Side.HOST, Side.TOOLS)))
         provider = await trial_tools.read(auditors.tools)
-        entries = await _entries(opened, runs, provider)
+        entries = await _entries(there, runs, provider)
         return EvaluationReport(
             format="kessai-evaluation/1",
             made_at=made_at,
             seconds=round(time.monotonic() - began, 3),
-            build=opened.parts.build.code,
+            build=there.parts.build.code,
             conditions=_conditions(todo),
             rates=beside.rates,
             limits=_limits(),
             contract_tests=beside.tested,
             cases=entries,
             compared=(await reconciled(auditors)).as_compared(),
-            stops=tuple(opened.lifts.said),
+            stops=tuple(there.lifts.said),
         )
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, authorization: AuthorizationSet, todo: Plan) -> AsyncIterator[Opened]:
+async def opened(settings: Settings, authorization: AuthorizationSet, todo: Plan) -> AsyncIterator[Opened]:
+    """Give the place with real programs at work in it, for as long as the block lasts."""
     root = place.home_of(home_root(settings))
     choice = PostgresChoice(settings.postgres_bin, settings.postgres_os_user)
     async with (
@@ -198,38 +201,48 @@ def _mover(owner: Pool) -> Conflict:
     return move
 
 
-async def _run(opened: Opened, todo: Plan, done: Callable[[Run], None]) -> list[Run]:
-    """Let the cases run while somebody looks; whatever ends the looking ends the run."""
+async def _run(there: Opened, todo: Plan, done: Callable[[Run], None]) -> list[Run]:
+    """Let the cases run, to where nothing is on its way any more."""
+
+    async def work() -> list[Run]:
+        runs = await conduct(there.bench, todo.cases, todo.concurrency, todo.seed, done)
+        await there.line.settled()
+        return runs
+
+    return await watched(there, work())
+
+
+async def watched(there: Opened, work: Awaitable[T]) -> T:
+    """Do something while somebody looks; whatever ends the looking ends it."""
     try:
         async with asyncio.TaskGroup() as group:
-            looking = group.create_task(opened.bench.watch.look())
-            runs = await conduct(opened.bench, todo.cases, todo.concurrency, todo.seed, done)
-            await opened.line.settled()
+            looking = group.create_task(there.bench.watch.look())
+            done = await work
             looking.cancel()
-            return runs
+            return done
     except ExceptionGroup as several:
         raise several.exceptions[0] from None
 
 
-async def _entries(opened: Opened, runs: Sequence[Run], provider: Provider) -> tuple[Entry, ...]:
+async def _entries(there: Opened, runs: Sequence[Run], provider: Provider) -> tuple[Entry, ...]:
     everybodys = seen.keys_of(provider, (one for run in runs for one in run.workflow_ids))
-    made = [await _entry(opened, run, provider, everybodys) for run in runs]
+    made = [await _entry(there, run, provider, everybodys) for run in runs]
     return tuple(sorted(made, key=lambda entry: entry.id))
 
 
-async def _entry(opened: Opened, run: Run, provider: Provider, everybodys: frozenset[str]) -> Entry:
+async def _entry(there: Opened, run: Run, provider: Provider, everybodys: frozenset[str]) -> Entry:
     case = run.prepared.case
-    async with opened.bench.pool.connection() as connection:
+    async with there.bench.pool.connection() as connection:
         found = [await handover.read(connection, one) for one in run.workflow_ids]
     workflows = seen.Workflows(tuple(one for one in found if one is not None), BY_RELEASE)
-    _refuse_other_versions(case, workflows, opened.over)
+    _refuse_other_versions(case, workflows, there.over)
     outside = seen.outside(case, provider, seen.keys_of(provider, run.workflow_ids), everybodys)
-    mailed = opened.mail.of(str(case.request["order_id"]))
+    mailed = there.mail.of(str(case.request["order_id"]))
     got = seen.got(case, workflows, provider, outside, mailed, run.seconds)
-    return scored(case, got, _evidence(opened, run), _limits())
+    return scored(case, got, _evidence(there, run), _limits())
 
 
-def _evidence(opened: Opened, run: Run) -> FaultEvidence | None:
+def _evidence(there: Opened, run: Run) -> FaultEvidence | None:
     """Give what was seen of the case's fault by whoever made it."""
     case = run.prepared.case
     if case.fault is None:
@@ -239,11 +252,11 @@ def _evidence(opened: Opened, run: Run) -> FaultEvidence | None:
         case FaultKind.APPROVAL_EXPIRY:
             return None if run.turned is None else FaultEvidence(seen="clock", fired=1, details=(run.turned,))
         case FaultKind.NOTICE_FAILURE:
-            turned = [one for one in opened.mail.turned if one.order_id == order]
+            turned = [one for one in there.mail.turned if one.order_id == order]
             said = tuple(f"{one.at.isoformat(timespec='milliseconds')} {one.message_id} refused: 550" for one in turned)
             return FaultEvidence(seen="mail", fired=len(turned), details=said)
         case _:
-            said = tuple(one.said for one in opened.line.struck if one.order_id == order)
+            said = tuple(one.said for one in there.line.struck if one.order_id == order)
             return FaultEvidence(seen=_SEEN.get(case.fault.kind, "wire"), fired=len(said), details=said)
 
 

@@ -16,7 +16,7 @@ from host.evaluation.gate import gate
 from host.evaluation.place import home_of
 from host.evaluation.rates import PACKAGED
 from host.stack.build import installed_build
-from shared_contracts.base import parse
+from shared_contracts.base import dump, parse
 from shared_contracts.evaluation import SIX, FaultKind
 from shared_contracts.evaluation_report import EvaluationReport, FaultEvidence
 from shared_contracts.tools import TOOLS
@@ -64,20 +64,14 @@ def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_t
 
 
 def test_a_fault_at_a_request_that_never_comes_is_not_proved(cli: Cli, tmp_path: Path):
-    (case,) = chosen(DISCONNECTED)
-    fault = {
-        "kind": "disconnect",
-        "tool": "send_return_notice",
-        "nth": 3,
-        "times": 1,
-        "retries": 0,
-        "told_ja": "メール",
-    }
+    cases = [changed(case, fault={**dump(case.fault), "nth": 3}) for case in chosen(DISCONNECTED, "server-killed-03")]
 
-    found = evaluate(cli, tmp_path, [changed(case, fault=fault)])
+    found = evaluate(cli, tmp_path, cases)
 
-    assert found.problems() == {DISCONNECTED: ["fault_not_proved"]}
-    assert found.report.cases[0].evidence == FaultEvidence(seen="wire", fired=0, details=())
+    assert found.problems() == {DISCONNECTED: ["fault_not_proved"], "server-killed-03": ["fault_not_proved"]}
+    assert [case.evidence for case in found.report.cases] == [
+        FaultEvidence(seen="wire", fired=0, details=()), FaultEvidence(seen="process", fired=0, details=()),
+    ]  # fmt: skip
     assert found.said.code == 1
 
 

@@ -27,6 +27,13 @@ class Defect:
 
 
 _ONCE = "    return await channel.deliver(waiting.message_id, waiting.content)\n"
+_AGAIN = Plant(
+    "host/engine/drive.py",
+    "                in_doubt(step, tool, error)\n",
+    "                step.close_attempt(error.outcome, error)\n"
+    '                again = __import__("host.engine.again", fromlist=["retry"])\n'
+    "                return again.retry(self.parts, step, tool, error, retry_allowed=True)\n",
+)
 _SENT = "        outcome = await self._client.call(call)\n"
 
 DEFECTS = (
@@ -70,15 +77,7 @@ DEFECTS = (
     ),
     Defect(
         "what nobody knows the outcome of is sent again",
-        (
-            Plant(
-                "host/engine/drive.py",
-                "                in_doubt(step, tool, error)\n",
-                "                step.close_attempt(error.outcome, error)\n"
-                '                again = __import__("host.engine.again", fromlist=["retry"])\n'
-                "                return again.retry(self.parts, step, tool, error, retry_allowed=True)\n",
-            ),
-        ),
+        (_AGAIN,),
         ("midway-fault-05", "normal-01"),
         "midway-fault-05",
         ("retries_differ",),
@@ -152,5 +151,37 @@ DEFECTS = (
         ("foreign-order-01", "normal-01"),
         "foreign-order-01",
         ("foreign_order_processed",),
+    ),
+    Defect(
+        "what a tool server was asked before it died is sent again unseen",
+        (_AGAIN,),
+        ("server-killed-02", "normal-01"),
+        "server-killed-02",
+        ("retries_differ",),
+    ),
+    Defect(
+        "a request that was given up is still done when it comes, and the next one is another intention",
+        (
+            Plant(
+                "tool_server/store/migrations/0008_claim_keys.sql",
+                "WHEN (call ->> 'attempt')::integer <= calls.closed_through(call) THEN 'attempt_superseded'",
+                "WHEN false THEN 'attempt_superseded'",
+            ),
+            Plant(
+                "host/engine/send.py",
+                "key_of(task.workflow_id, call.tool) if",
+                'key_of(task.workflow_id, f"{call.tool}{effect.attempt if effect else 1}") if',
+            ),
+        ),
+        ("slow-answer-02", "normal-01"),
+        "slow-answer-02",
+        (),
+    ),
+    Defect(
+        "a tool server of older contracts is worked with",
+        (Plant("host/tool_client/readiness.py", "        if mark != {", "        if mark is None and mark != {"),),
+        ("older-contract-01", "normal-01"),
+        "older-contract-01",
+        ("fault_not_proved",),
     ),
 )
