@@ -125,3 +125,10 @@ def test_no_two_tests_that_share_a_stack_name_the_same_request():
     ids = [request for text in files if 'xdist_group("cli")' in text for request in named.findall(text)]
     assert ids
     assert sorted(set(ids)) == sorted(ids)
+
+
+def test_each_decision_has_a_number_of_its_own():
+    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    numbers = [int(page.name[:4]) for page in pages]
+    assert numbers == sorted(set(numbers))
+    assert [page.read_text(encoding="utf-8").split(".")[0] for page in pages] == [f"# {number}" for number in numbers]
