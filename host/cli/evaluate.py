@@ -120,6 +120,26 @@ def retail(
     sys.exit(launch(evaluate_run.run(load(), wanted)))
 
 
+def report(
+    directory: Annotated[
+        Path | None, typer.Option("--report", metavar="DIR", help="Where the report goes; else ./evaluation-<time>.")
+    ] = None,
+) -> None:
+    """Make the last run's report again, from the databases that it left; nothing is run.
+
+    States, calls and effects are counted in them anew and both sides are compared anew, so that it equals the first one
+    unless somebody has changed a row, or a report. It names what no database says and is taken from the run's notes:
+    times on the wall, and what wire, clock and mail server saw.
+
+    \b
+    kessai eval report --report again
+    """
+    from host.commands import evaluate_run
+    from host.settings import load
+
+    sys.exit(launch(evaluate_run.again(load(), directory)))
+
+
 def drop() -> None:
     """Remove the evaluation's own home: its databases, keys and logs. Reports stay where they were written.
 

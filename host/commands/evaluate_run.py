@@ -1,4 +1,4 @@
-"""`eval run` and `eval drop`: read the cases, run them in a place of the evaluation's own, write the report, decide.
+"""`eval run`, `report` and `drop`: read cases, run them in a place of their own, write the report, decide.
 
 Invariant: what the command ends with is what the gate says of the report that it has just written.
 """
@@ -28,7 +28,7 @@ from host.settings import Settings, home_root
 from host.stack.files import write_whole
 from shared_contracts.base import dump
 from shared_contracts.evaluation_cases import CaseSet, Refused, case_set, read_cases
-from shared_contracts.evaluation_report import Component
+from shared_contracts.evaluation_report import Component, EvaluationReport
 from shared_contracts.evaluation_retail import read_retail
 
 if TYPE_CHECKING:
@@ -73,18 +73,41 @@ async def run(settings: Settings, wanted: Wanted) -> Exit:
     try:
         over = PACKAGED if data is None else over_retail(data)
         todo = plan(settings, authorization, cases, wanted.concurrency, seed, changed, over)
-        directory = _directory(wanted)
+        directory = _directory(wanted.report)
         tested = await evaluate_beside.tests_made(settings) if wanted.test_first else told
         with _told(len(todo.cases)) as step:
             report = await evaluated(settings, authorization, todo, Beside(rates, tested), step)
     except UnfitError as error:
         mend = "\n".join((*error.problems[1:], "No report was written."))
         raise CommandError(Exit.BAD_INPUT, error.problems[0], mend) from error
+    return _written(report, directory, whole=data is None)
+
+
+async def again(settings: Settings, directory: Path | None) -> Exit:
+    """Make the last run's report again; raises CommandError, StackError, NotReadyError."""
+    from host.evaluation.notes import NOT_COUNTED  # here, since the engine takes a second to import
+    from host.evaluation.plan import UnfitError
+    from host.evaluation.report import recomputed
+
+    file = _directory(directory)
+    try:
+        report = await recomputed(settings)
+    except UnfitError as error:
+        raise CommandError(Exit.BAD_INPUT, error.problems[0], "Run kessai eval. No report was written.") from error
+    say("counted again in the databases of the last run; taken from its notes, since no database says it:")
+    for one in NOT_COUNTED:
+        say(f"  {one}")
+    return _written(report, file, whole=True)
+
+
+def _written(report: EvaluationReport, directory: Path, *, whole: bool) -> Exit:
+    """Write a report and its page, and decide by it."""
     file = directory / REPORT
     write_whole(file, json.dumps(dump(report), ensure_ascii=False, indent=1) + "\n", REPORT_MODE)
-    view = gate(report, whole=data is None)
+    view = gate(report, whole=whole)
     evaluate_sheets.gate(console(), view)
-    say(f"{len(report.cases)} cases in {report.seconds:.1f} s, {wanted.concurrency} at a time, seed {seed}")
+    of = report.conditions
+    say(f"{len(report.cases)} cases in {report.seconds:.1f} s, {of.concurrency} at a time, seed {of.seed}")
     say(f"report  {file}")
     evaluate_html.beside(report, file)
     return Exit.DONE if view.passed else Exit.FAILED
@@ -131,10 +154,10 @@ def _changed(wanted: Wanted) -> Component | None:
     return found
 
 
-def _directory(wanted: Wanted) -> Path:
+def _directory(wanted: Path | None) -> Path:
     """Make the report's directory before anything is run; a report that is there is evidence, and stays."""
     at = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    directory = Path(f"evaluation-{at}") if wanted.report is None else wanted.report
+    directory = Path(f"evaluation-{at}") if wanted is None else wanted
     try:
         directory.mkdir(parents=True, exist_ok=True)
         there = (directory / REPORT).exists()

@@ -161,6 +161,12 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         Exit.BAD_INPUT: "bad input: the file, an option, other rights than the pinned, a report that is there already",
         Exit.NOT_READY: "not ready: home, disk, PostgreSQL, a program, another evaluation that runs; no report",
     },
+    "eval report": {
+        Exit.DONE: "passed: the gate says yes to the report as it was counted again",
+        Exit.FAILED: "not passed: it names each reason and the ids; the report is written all the same",
+        Exit.BAD_INPUT: "no run came to its end there, an option, or a report that is there already",
+        Exit.NOT_READY: "no evaluation of this build, PostgreSQL, or another evaluation that runs; no report",
+    },
     "demo": {
         Exit.DONE: "each of the four was seen to hold",
         Exit.FAILED: "one was not: it says which",

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 from uuid import UUID
@@ -23,16 +23,16 @@ from host.domain.principals import AuthorizationSet
 from host.engine.accept import Pins
 from host.engine.approve import Desk
 from host.engine.wake import queue_app, waker
-from host.evaluation import place, seen
-from host.evaluation.audit import Auditors, reconciled
+from host.evaluation import place
 from host.evaluation.commit_wire import commit_wire
 from host.evaluation.conduct import Bench, Run, conduct
 from host.evaluation.lift import Lifts
 from host.evaluation.mail import SENDER, Mail, mail_server
+from host.evaluation.notes import NotedCase, Notes, keep_notes
 from host.evaluation.outages import Outages
 from host.evaluation.people import trusted_people
-from host.evaluation.plan import KIND, Over, Plan, UnfitError
-from host.evaluation.score import scored
+from host.evaluation.plan import KIND, Over, Plan
+from host.evaluation.report import reported
 from host.evaluation.watch import Watch
 from host.evaluation.wire import Conflict, Wire, wire
 from host.rights import kinds
@@ -43,20 +43,17 @@ from host.stack.ports import LOOPBACK
 from host.stack.postgres import PostgresChoice
 from host.stack.processes import Running
 from host.stack.roles import Side
-from host.store import handover, trial, trial_tools
+from host.store import trial
 from host.store.pool import Pool
-from host.store.trial_tools import Provider
-from host.workflows.catalogue import BY_RELEASE, CURRENT
-from shared_contracts.evaluation import EvaluationCase, FaultKind
+from host.workflows.catalogue import CURRENT
+from shared_contracts.evaluation import FaultKind
 from shared_contracts.evaluation_report import (
     NO_MODEL,
     Conditions,
     CostRates,
-    Entry,
     EvaluationReport,
     FaultEvidence,
     Place,
-    RunLimits,
     ToolTested,
 )
 from shared_contracts.evaluation_retail import DELIVERED_ON
@@ -98,22 +95,19 @@ async def evaluated(
     began, made_at = time.monotonic(), datetime.now(UTC)
     async with opened(settings, authorization, todo) as there:
         runs = await _run(there, todo, done)
-        auditors = Auditors(*(assembly.auditor_dsn(there.parts, side) for side in (Side.HOST, Side.TOOLS)))
-        provider = await trial_tools.read(auditors.tools)
-        entries = await _entries(there, runs, provider)
-        return EvaluationReport(
-            format="kessai-evaluation/1",
+        notes = Notes(
             made_at=made_at,
-            seconds=round(time.monotonic() - began, 3),
-            build=there.parts.build.code,
+            seconds=0.0,
             conditions=_conditions(todo),
             rates=beside.rates,
-            limits=_limits(),
             contract_tests=beside.tested,
-            cases=entries,
-            compared=(await reconciled(auditors)).as_compared(),
             stops=tuple(there.lifts.said),
+            cases=tuple(_noted(there, run) for run in runs),
         )
+        report = await reported(there.parts, there.bench.pool, notes)
+        took = {"seconds": round(time.monotonic() - began, 3)}
+        await keep_notes(there.bench.owner, notes.model_copy(update=took))
+        return report.model_copy(update=took)
 
 
 @asynccontextmanager
@@ -224,22 +218,16 @@ async def watched(there: Opened, work: Awaitable[T]) -> T:
         raise several.exceptions[0] from None
 
 
-async def _entries(there: Opened, runs: Sequence[Run], provider: Provider) -> tuple[Entry, ...]:
-    everybodys = seen.keys_of(provider, (one for run in runs for one in run.workflow_ids))
-    made = [await _entry(there, run, provider, everybodys) for run in runs]
-    return tuple(sorted(made, key=lambda entry: entry.id))
-
-
-async def _entry(there: Opened, run: Run, provider: Provider, everybodys: frozenset[str]) -> Entry:
+def _noted(there: Opened, run: Run) -> NotedCase:
+    """Note what no database can say of a case."""
     case = run.prepared.case
-    async with there.bench.pool.connection() as connection:
-        found = [await handover.read(connection, one) for one in run.workflow_ids]
-    workflows = seen.Workflows(tuple(one for one in found if one is not None), BY_RELEASE)
-    _refuse_other_versions(case, workflows, there.over)
-    outside = seen.outside(case, provider, seen.keys_of(provider, run.workflow_ids), everybodys)
-    mailed = there.mail.of(str(case.request["order_id"]))
-    got = seen.got(case, workflows, provider, outside, mailed, run.seconds)
-    return scored(case, got, _evidence(there, run), _limits())
+    return NotedCase(
+        case=case,
+        workflow_ids=tuple(run.workflow_ids),
+        seconds=round(run.seconds, 3),
+        mailed=there.mail.of(str(case.request["order_id"])),
+        evidence=_evidence(there, run),
+    )
 
 
 def _evidence(there: Opened, run: Run) -> FaultEvidence | None:
@@ -258,16 +246,6 @@ def _evidence(there: Opened, run: Run) -> FaultEvidence | None:
         case _:
             said = tuple(one.said for one in there.line.struck if one.order_id == order)
             return FaultEvidence(seen=_SEEN.get(case.fault.kind, "wire"), fired=len(said), details=said)
-
-
-def _refuse_other_versions(case: EvaluationCase, workflows: seen.Workflows, over: Over) -> None:
-    pinned = asdict(_pins(over))
-    for versions in seen.versions(workflows):
-        differing = [
-            f"{name} {getattr(versions, name)}" for name, due in pinned.items() if getattr(versions, name) != due
-        ]
-        if differing:
-            raise UnfitError((f"{case.id} ran under other data than the pinned: {', '.join(differing)}",))
 
 
 def _pins(over: Over) -> Pins:
@@ -290,8 +268,3 @@ def _conditions(todo: Plan) -> Conditions:
         model=NO_MODEL,
         changed_component=todo.changed,
     )
-
-
-def _limits() -> RunLimits:
-    limits = CURRENT[KIND].limits
-    return RunLimits(calls=limits.calls, refused_proposals=limits.refusals, active_seconds=limits.active_seconds)

@@ -72,6 +72,27 @@ async def databases(root: Path, choice: PostgresChoice) -> AsyncIterator[StackPa
             hold.close()
 
 
+@asynccontextmanager
+async def kept(root: Path, choice: PostgresChoice) -> AsyncIterator[StackParts]:
+    """Give the pair as the last run left it. Raises StackError where there is none of this code."""
+    home = existing_home(root)
+    made = None if home is None or not home.run.is_dir() else read_json(home.run / MADE)
+    if made is None or made.get("code") != installed_build().code:
+        none = made is None
+        raise StackError(
+            StackProblem.HOME_EMPTY if none else StackProblem.DATA_OF_OTHER_VERSION,
+            f"In {root} {'no evaluation was run' if none else 'the last evaluation was of another build'}.",
+            "Run kessai eval; what another build made is read by that build.",
+        )
+    async with temporary_parts(root, StackChoice(choice, None, {}, {})) as parts:
+        hold = _alone(parts.home.run / "evaluation.lock", root)
+        try:
+            await _stop_left_behind(parts)
+            yield parts
+        finally:
+            hold.close()
+
+
 def programs(
     parts: StackParts, port: int, tools: Mapping[str, str], worker: Mapping[str, str], ways: Mapping[str, str]
 ) -> dict[str, Program]:

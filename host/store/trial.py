@@ -13,6 +13,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection, sql
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from host.store.queries import load_queries
 
@@ -52,6 +53,17 @@ async def move_row(owner: AsyncConnection[Any], workflow_id: UUID) -> int:
 async def lift_by_hand(owner: AsyncConnection[Any], actor: str, reason: str) -> None:
     """Let work go on, whatever is still in doubt."""
     await owner.execute(_SQL["lift_by_hand"], {"actor": actor, "reason": reason})
+
+
+async def keep_notes(owner: AsyncConnection[Any], notes: dict[str, Any]) -> None:
+    """Keep what a run saw outside of the databases in the one table that nobody changes."""
+    await owner.execute(_SQL["keep_notes"], {"notes": Jsonb(notes)})
+
+
+async def kept_notes(connection: AsyncConnection[Any]) -> dict[str, Any] | None:
+    """Read what was kept last; None where nothing was."""
+    row = await (await connection.execute(_SQL["kept_notes"])).fetchone()
+    return None if row is None else dict(row[0])
 
 
 async def now(connection: AsyncConnection[Any]) -> datetime:

@@ -20,6 +20,13 @@ UPDATE workflow SET version = version + 1 WHERE workflow_id = %(workflow_id)s RE
 -- Past what lifting a stop asks for, which would keep all other cases from being run.
 UPDATE stop SET engaged = false, actor = %(actor)s, reason = %(reason)s, at = clock_now() WHERE engaged
 
+-- name: keep_notes
+INSERT INTO audit (actor, action, resource, result, details, at)
+VALUES ('evaluation', 'evaluated', '-', 'noted', %(notes)s::jsonb, clock_now())
+
+-- name: kept_notes
+SELECT details FROM audit WHERE action = 'evaluated' ORDER BY audit_id DESC LIMIT 1
+
 -- name: now
 SELECT clock_now()
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
+import psycopg
 import pytest
 
+from host.evaluation import place
 from host.evaluation.contract_documents import Test
 from host.evaluation.gate import gate
 from host.evaluation.place import home_of
 from host.evaluation.rates import PACKAGED
+from host.stack import assembly
 from host.stack.build import installed_build
+from host.stack.postgres import PostgresChoice
+from host.stack.roles import Side
 from shared_contracts.base import dump, parse
 from shared_contracts.evaluation import SIX, FaultKind
 from shared_contracts.evaluation_report import EvaluationReport, FaultEvidence
@@ -61,6 +67,52 @@ def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_t
     assert {case.fault.kind for case in struck} == SIX | {FaultKind.SERVER_KILLED}
     assert all(seen[case.id].fired == case.fault.times and seen[case.id].details for case in struck)
     assert not cli.home.exists()
+    assert cli("eval", "report", "--report", str(tmp_path / "again")).code == 1
+    assert report_in(tmp_path / "again") == report_in(tmp_path)
+
+
+@pytest.mark.long
+def test_a_report_is_made_again_from_the_databases_and_shows_what_was_changed_in_them(cli: Cli, tmp_path: Path):
+    first = evaluate(cli, tmp_path, chosen("normal-01", DISCONNECTED))
+    again = cli("eval", "report", "--report", str(tmp_path / "again"))
+    assert (again.code, first.said.code) == (1, 1)
+    assert report_in(tmp_path / "again") == report_in(tmp_path)
+    assert "cases[].evidence" in again.err
+    assert cli("eval", "report", "--report", str(tmp_path / "again")).code == 2  # a report that is there is evidence
+
+    make_twice(cli)
+
+    changed_since = cli("eval", "report", "--report", str(tmp_path / "changed"))
+    assert changed_since.code == 1
+    assert "duplicate_return" in changed_since.out.splitlines()[0]
+    assert report_in(tmp_path / "changed")["compared"]["duplicate"] != []
+
+
+def test_where_nothing_was_run_there_is_no_report_to_make_again(nowhere: Cli, tmp_path: Path):
+    said = nowhere("eval", "report", "--report", str(tmp_path / "none"))
+    assert (said.code, "no evaluation was run" in said.err) == (15, True), said.err
+    assert not (tmp_path / "none" / "report.json").exists()
+    assert not home_of(nowhere.home).exists()
+
+
+def report_in(folder: Path) -> Any:
+    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+def make_twice(cli: Cli) -> None:
+    """Put a second return beside the one that normal-01 made, in the database that the run left."""
+
+    async def change() -> None:
+        async with place.kept(home_of(cli.home), PostgresChoice(None, None)) as parts:
+            with psycopg.connect(assembly.owner_dsn(parts, Side.TOOLS)) as owner:
+                made = owner.execute(
+                    "INSERT INTO returns.returns SELECT tenant_id, 'R-TWICE', order_id, customer_id,"
+                    " idempotency_key || ':again', status, reason, currency, 0, 0, 0, rule_version, order_version,"
+                    " requested_at FROM returns.returns WHERE order_id = 'A-1107' AND idempotency_key IS NOT NULL"
+                )
+                assert made.rowcount == 1
+
+    asyncio.run(change())
 
 
 def test_a_fault_at_a_request_that_never_comes_is_not_proved(cli: Cli, tmp_path: Path):

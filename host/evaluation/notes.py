@@ -1,0 +1,57 @@
+"""What a run saw that no database can say: clocks on the wall, the wire and the mail server; kept beside its rows.
+
+Invariant: nothing that can be counted in the databases is noted, so that whoever reads them counts it again.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from host.store import trial
+from host.store.pool import Pool
+from shared_contracts.base import Contract, dump, parse
+from shared_contracts.evaluation import EvaluationCase
+from shared_contracts.evaluation_report import Conditions, CostRates, Count, FaultEvidence, Seconds, ToolTested
+
+NOT_COUNTED = (
+    "made_at", "seconds", "conditions", "rates", "contract_tests", "stops", "cases[].got.seconds", "cases[].evidence",
+    "mail accepted beyond cases[].got.effects.notices of the table",
+)  # fmt: skip
+
+
+class NotedCase(Contract):
+    """A case with its workflows, as they were named when they were taken in; `mailed` counts messages by their ids."""
+
+    case: EvaluationCase
+    workflow_ids: tuple[UUID, ...]
+    seconds: Seconds
+    mailed: dict[str, Count]
+    evidence: FaultEvidence | None
+
+
+class Notes(Contract):
+    """All of it; `conditions` are what the run was given."""
+
+    made_at: AwareDatetime
+    seconds: Seconds
+    conditions: Conditions
+    rates: CostRates
+    contract_tests: tuple[ToolTested, ...]
+    stops: tuple[str, ...]
+    cases: Annotated[tuple[NotedCase, ...], Field(max_length=10_000)]
+
+
+async def keep_notes(owner: Pool, notes: Notes) -> None:
+    """Put them beside the rows that they are about, where nothing is changed any more."""
+    async with owner.connection() as connection:
+        await trial.keep_notes(connection, dump(notes))
+
+
+async def kept_notes(pool: Pool) -> Notes | None:
+    """Read them; None where no run came to its end here."""
+    async with pool.connection() as connection:
+        kept = await trial.kept_notes(connection)
+    return None if kept is None else parse(Notes, kept)
