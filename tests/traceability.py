@@ -105,6 +105,16 @@ TABLE: tuple[Row, ...] = (
         "contract/contract_suite::every_item_of_an_update_tool_holds_over_the_real_tool_server",
         "contract/contract_suite::a_tool_server_with_one_defect_fails_the_item_that_is_about_it_and_no_other",
         "e2e/cli_contract_test::every_update_tool_passes_in_a_home_that_is_gone_afterwards")),
+    Row("a release is let in by stages, each by what its cases have shown", (
+        "integration/rollout::a_stage_takes_in_its_audience_and_no_more_cases_than_it_has_to_show",
+        "integration/rollout::three_stages_are_passed_in_their_order_and_then_everybody_comes_in_and_some_are_checked",
+        "integration/rollout::what_stands_against_a_stage_keeps_it_open_whoever_asks",
+        "e2e/cli_rollout::a_stage_is_closed_by_ten_cases_and_both_sides_and_stands_in_the_form")),
+    Row("a way back to the last release that passed", (
+        "integration/releases::a_rollback_is_for_new_cases_and_every_case_goes_on_under_the_release_that_it_began_with",
+        "integration/releases::a_program_that_lacks_the_release_of_an_open_case_does_not_start")),
+    Row("fewer approvals are a new version", (
+        "integration/asked_approvals::a_removed_or_other_approval_under_the_same_version_is_refused",)),
     Row("three examples of a structured judgement's intake", later="the intake itself (Y1)"),
 )  # fmt: skip
 

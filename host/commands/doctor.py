@@ -14,6 +14,7 @@ from rich.text import Text
 from host.commands import stopped
 from host.commands.exits import Exit
 from host.commands.output import command, console, plain, write_json
+from host.commands.rollout_read import said_now
 from host.commands.stopped import WORKS_AS
 from host.database import NotReadyError, database
 from host.settings import (
@@ -153,11 +154,17 @@ async def _database(dsn: str) -> list[Check]:
     try:
         async with database(dsn, 1) as pool, pool.connection() as connection:
             rights = await store.rights(connection)
+            let_in, whom = await said_now(connection)
     except NotReadyError as error:
         return [*findings, Check("schema", False, str(error), "kessai migrate")]
     mend = f"let KESSAI_DSN name {WORKS_AS}, which writes through functions alone"
     said = f"{rights.role}" + ("" if rights.narrow else " may do more than the engine needs")
-    return [*findings, Check("schema", True, "is this program's", ""), Check("rights", rights.narrow, said, mend)]
+    return [
+        *findings,
+        Check("schema", True, "is this program's", ""),
+        Check("rights", rights.narrow, said, mend),
+        Check("rollout", let_in, whom, "kessai rollout open 1 lets the first ones in, kessai rollout waive everybody"),
+    ]
 
 
 async def _tool_server(settings: Settings, found: Links) -> Check:

@@ -207,7 +207,10 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         Exit.FAILED: "not confirmed: nothing was removed",
     },
     "worker": _three("drained", not_ready="not ready: database, tool server, settings' files, versions"),
-    "migrate": _three("the schema is this program's", not_ready="not ready: database, owner's rights, a newer schema"),
+    "migrate": _three(
+        "the schema is this program's",
+        not_ready="not ready: database, owner's rights, a newer schema, a version that asks for other approvals",
+    ),
     "secrets": _three("they are there", not_ready="not ready: the directory, or a file in it"),
     "token issue": {
         **_three("issued", "not granted: principal, scope, tool, order"),

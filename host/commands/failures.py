@@ -13,6 +13,7 @@ from host.engine.approve import ApprovalRefusedError
 from host.engine.reapply import NotPossibleError
 from host.settings import SettingsError
 from host.stack.errors import StackError
+from host.store.asked import ApprovalChangedError
 from host.store.errors import (
     ActRefusedError,
     ApproverKeyError,
@@ -27,7 +28,7 @@ from shared_contracts.told import unconnected
 EXPECTED = (
     CommandError, CaseError, RequestConflictError, ApprovalRefusedError, ApproverKeyError, NotPossibleError,
     SettingsError, NotReadyError, StackError, StoppedError, NotAdmittedError, ReleaseMovedError, ActRefusedError,
-    StaleWorkflowError, NewerSchemaError, PasswordError, PoolTimeout, psycopg.OperationalError,
+    StaleWorkflowError, NewerSchemaError, ApprovalChangedError, PasswordError, PoolTimeout, psycopg.OperationalError,
     psycopg.InterfaceError, psycopg.errors.TransactionTimeout, psycopg.errors.InsufficientPrivilege,
     psycopg.errors.UndefinedTable,
 )  # fmt: skip

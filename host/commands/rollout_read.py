@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
+
+from psycopg import AsyncConnection
 
 from host.domain.rollout import LAST, WHAT, Standing, stands_against
 from host.rollout_views import Actor, CaseToCheck, CheckRate, OpenStage, Passed, RolloutAct, RolloutView
@@ -40,6 +42,13 @@ async def read_rollout(pool: Pool) -> RolloutView:
         ),
         history=tuple(_act(one, history) for one in history),
     )  # fmt: skip
+
+
+async def said_now(connection: AsyncConnection[Any]) -> tuple[bool, str]:
+    """Say whether somebody has said whom cases are taken in for, and for whom that is."""
+    history = await rollout.history(connection)
+    where = _where(history)
+    return where != "unsaid", _said(where, await rollout.standing(connection), _through(history))
 
 
 def _where(history: list[rollout.Act]) -> Literal["unsaid", "waived", "open", "closed"]:

@@ -5,6 +5,7 @@ Every file is remembered with its digest; a database that a newer program has mi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ from psycopg import sql
 
 from host.domain.workflow import Workflow, legal_moves
 from host.store import rollout
+from host.store.asked import keep_asked
 from host.store.packaged import QUEUE, packaged
+from shared_contracts.contract import Tool
 from shared_contracts.named_file import Unread, read_text
+from shared_contracts.tools import TOOLS
 
 ROLES = ("host_rt", "host_auditor")
 WAIVED = "for trying out and for tests: said when the database was made"
@@ -27,7 +31,11 @@ class NewerSchemaError(Exception):
 
 
 def migrate(
-    dsn: str, workflows: tuple[Workflow, ...], passwords: Path | None = None, waived_by: str | None = None
+    dsn: str,
+    workflows: tuple[Workflow, ...],
+    passwords: Path | None = None,
+    waived_by: str | None = None,
+    tools: Mapping[str, Tool] = TOOLS,
 ) -> tuple[str, ...]:
     """Apply what is missing and give the names of what was applied; needs the owner's DSN.
 
@@ -40,6 +48,7 @@ def migrate(
         applied = _apply(connection)
         for workflow in workflows:
             _register(connection, workflow)
+        keep_asked(connection, workflows, tools.values())
         if waived_by is not None:
             rollout.waive_anew(connection, waived_by, WAIVED)
         return applied

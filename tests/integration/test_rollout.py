@@ -11,8 +11,10 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg import AsyncConnection
 from psycopg.sql import SQL, Identifier
 
+from host.commands.rollout_read import said_now
 from host.domain.acting import By
 from host.domain.principals import Audience, Principal
 from host.domain.rollout import Reconciled, stands_against
@@ -97,6 +99,9 @@ async def test_where_nobody_has_said_anything_no_case_is_taken_in():
             await take_new(parts, INTERNAL)
         async with parts.pool.connection() as connection:
             assert not await rollout.tracked(connection)  # and one at a time
+            assert await said_now(connection) == (
+                False, "nobody has opened a rollout here, or said that none runs: no case is taken in",
+            )  # fmt: skip
         await acted(parts, rollout.waive)
         await take_new(parts, ORDINARY)
         assert await rows(parts, "SELECT count(*) FROM admission") == [(0,)]
@@ -128,7 +133,11 @@ async def test_three_stages_are_passed_in_their_order_and_then_everybody_comes_i
         for early in (2, 3):
             with pytest.raises(ActRefusedError, match=f"comes after stage {early - 1}"):
                 await acted(parts, rollout.open_stage, early)
-        await passed(parts, 1, INTERNAL, 100)
+        async with parts.pool.connection() as connection:
+            assert not await _several(connection, parts)
+            await passed(parts, 1, INTERNAL, 100)
+            assert await rollout.tracked(connection)  # several at a time, once every call was seen to be traced
+            assert await said_now(connection) == (True, "no stage is open: no case is taken in")
         with pytest.raises(NotAdmittedError, match="no stage"):
             await take_new(parts, INTERNAL)  # between two stages nobody comes in
         await passed(parts, 2, COOPERATING, 200)
@@ -150,6 +159,15 @@ async def test_three_stages_are_passed_in_their_order_and_then_everybody_comes_i
             await take_new(parts, ORDINARY, request_id="next")
         await roll_back(parts, "returns-1", "returns-2")
         await take_new(parts, ORDINARY, request_id="next")  # and the way back is open at once
+
+
+async def _several(connection: AsyncConnection[Any], parts: Parts) -> bool:
+    """Whether several at a time would be let go while the first stage is open."""
+    await acted(parts, rollout.open_stage, 1)
+    try:
+        return await rollout.tracked(connection)
+    finally:
+        await acted(parts, rollout.abandon, 1)
 
 
 @asynchronous
@@ -215,6 +233,22 @@ async def test_what_is_still_to_be_undone_keeps_a_stage_open_and_so_does_another
         await pass_refused(parts, 1)
         await roll_back(parts, "returns-1", "returns-2")
         await acted(parts, rollout.pass_stage, 1, AGREE)
+
+
+@asynchronous
+async def test_a_case_that_a_person_has_to_take_over_has_not_ended_until_its_review_is_closed():
+    async with staged(FakeTools(), recorded=False) as parts:
+        await record(parts, "returns-2")  # which hands every case to a person
+        await acted(parts, rollout.open_stage, 1)
+        (one,) = await ended(parts, 1, INTERNAL)
+        assert (await standing(parts)).ended == 0
+        with pytest.raises(ActRefusedError, match="has not ended"):
+            await checked(parts, [one])
+        with meddling(parts) as sql:
+            sql.execute("SET session_replication_role = replica")
+            sql.execute("UPDATE workflow SET review_closed_at = clock_now()")
+        assert (await standing(parts)).ended == 1
+        await checked(parts, [one])
 
 
 @asynchronous

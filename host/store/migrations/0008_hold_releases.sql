@@ -263,3 +263,17 @@ GRANT SELECT ON release_log, rollout_log, admission, case_check TO host_rt, host
 GRANT SELECT ON stage_standing TO host_rt;
 GRANT EXECUTE ON FUNCTION stage_cases(integer), first_stage(text), ended(text, timestamptz, timestamptz), begins_under(text),
     begun_releases(), uncompensated(), incidents(), checked_one_in() TO host_rt;
+
+-- Under which condition approvals are asked for, by what has a version of its own. One version asks for one thing for good,
+-- so that fewer approvals are a new version, which every workflow and every report names.
+CREATE TABLE asked_approval (
+    what    text NOT NULL,  -- a tool, or a kind
+    version text NOT NULL,  -- of its contract, or its release
+    asked   text NOT NULL,
+    at      timestamptz NOT NULL,
+    PRIMARY KEY (what, version)
+);
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON asked_approval FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON asked_approval FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+REVOKE ALL ON asked_approval FROM PUBLIC;
+GRANT SELECT ON asked_approval TO host_rt, host_auditor;
