@@ -72,6 +72,23 @@ TABLE: tuple[Row, ...] = (
         "e2e/cli_evaluate_run::cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_to_happen",
         "e2e/cli_evaluate_run::a_shops_right_returns_are_made_once_under_every_fault_and_all_else_is_refused",
         "unit/evaluation_cases::all_six_faults_occur_and_strike_at_every_step")),
+    Row("faults beyond the six: kills, a restart, a lost commit, a slow answer, older contracts", (
+        "e2e/cli_evaluate_run::every_fault_happens_and_shows_that_it_stops_recovers_and_stays_within_its_permission",
+        "e2e/cli_evaluate_run::a_fault_at_a_request_that_never_comes_is_not_proved",
+        "e2e/cli_evaluate_defects::a_planted_defect_is_found_where_it_is")),
+    Row("back-off, confirmation query, compensation and stop, shown by a command", (
+        "e2e/cli_demo::the_four_things_are_shown_on_real_programs_and_nothing_real_is_touched",)),
+    Row("with all updates removed every case ends with nothing done", (
+        "integration/engine_draft_mode::with_all_updates_removed_every_case_ends_with_nothing_done_and_a_draft_where_the_rules_allowed_it",
+        "e2e/cli_evaluate_run::with_all_updates_removed_every_case_ends_with_nothing_done_and_a_sheet_where_it_would_have_acted")),
+    Row("a write that was done before a kill is adopted, and a read that was cut off is planned anew", (
+        "integration/engine_crash::invariant_3_a_write_that_was_cut_off_is_never_planned_again_but_looked_up_by_its_key_first",
+        "integration/engine_crash::a_read_that_was_cut_off_is_planned_again_and_counts_neither_as_a_call_nor_as_a_repeat")),
+    Row("recovery by risk: a read, a reversible write, one without a look-up, an unknown", (
+        "integration/engine_retry::a_read_is_tried_twice_and_then_it_is_a_persons",
+        "integration/engine_unknown::a_write_that_was_done_and_whose_answer_was_lost_is_found_by_its_key_and_adopted",
+        "integration/engine_draft_mode::a_normal_case_of_a_kind_without_one_thing_ends_with_a_draft_and_nothing_done",
+        "integration/engine_unknown::invariant_10_where_the_look_up_cannot_tell_it_stays_unknown_and_is_never_sent_again")),
     Row("no completion without a call", (
         "integration/engine_evil_planner::saying_that_it_is_done_or_approved_does_nothing_and_moves_nothing",)),
     Row("a denial is not told as success", (

@@ -62,6 +62,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     test_first: Annotated[
         bool, typer.Option("--contract-tests-first", help="Make them now, half a minute, before any case is run.")
     ] = False,
+    without_updates: Annotated[
+        bool, typer.Option("--without-updates", help="Remove every tool that updates: nothing may be done, by no case.")
+    ] = False,
 ) -> None:
     """Run the cases of an evaluation against the real programs, and decide by what was seen whether they passed.
 
@@ -72,18 +75,21 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     With --faults cases without one are left out and others come in: the programs are killed, the database restarts,
     a commit's answer is lost, an answer comes too late, a tool server of older contracts stands there. Two minutes.
 
+    With --without-updates each case that would have acted has to end with a person and a draft, and the others as ever.
+
     Where each tool's own tests are given, or made first, no case is run unless they are of this build and passed.
 
     \b
     kessai eval
     kessai eval --faults --report /tmp/faults
+    kessai eval --without-updates
     kessai eval run --cases cases.toml --concurrency 1 --seed 7
     """
     from host.commands import evaluate_run
     from host.settings import load
 
     wanted = evaluate_run.Wanted(
-        cases, None, faults, concurrency, seed, report, changed, rates, tested, test_first
+        cases, None, faults, concurrency, seed, report, changed, rates, tested, test_first, without_updates
     )  # fmt: skip
     sys.exit(launch(evaluate_run.run(load(), wanted)))
 

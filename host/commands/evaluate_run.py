@@ -10,7 +10,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
@@ -28,6 +28,7 @@ from host.settings import Settings, home_root
 from host.stack.files import write_whole
 from shared_contracts.base import dump
 from shared_contracts.evaluation_cases import CaseSet, Refused, case_set, read_cases
+from shared_contracts.evaluation_drafts import UPDATES, without_updates
 from shared_contracts.evaluation_report import Component, EvaluationReport
 from shared_contracts.evaluation_retail import read_retail
 
@@ -56,6 +57,7 @@ class Wanted:
     rates: Path | None
     tested: Path | None  # what `contract-test --json` wrote
     test_first: bool
+    without_updates: bool = False
 
 
 async def run(settings: Settings, wanted: Wanted) -> Exit:
@@ -73,6 +75,7 @@ async def run(settings: Settings, wanted: Wanted) -> Exit:
     try:
         over = PACKAGED if data is None else over_retail(data)
         todo = plan(settings, authorization, cases, wanted.concurrency, seed, changed, over)
+        todo = replace(todo, removed=UPDATES if wanted.without_updates else frozenset())
         directory = _directory(wanted.report)
         tested = await evaluate_beside.tests_made(settings) if wanted.test_first else told
         with _told(len(todo.cases)) as step:
@@ -80,7 +83,7 @@ async def run(settings: Settings, wanted: Wanted) -> Exit:
     except UnfitError as error:
         mend = "\n".join((*error.problems[1:], "No report was written."))
         raise CommandError(Exit.BAD_INPUT, error.problems[0], mend) from error
-    return _written(report, directory, whole=data is None)
+    return _written(report, directory, whole=data is None and not wanted.without_updates)
 
 
 async def again(settings: Settings, directory: Path | None) -> Exit:
@@ -130,13 +133,12 @@ def _cases(wanted: Wanted) -> tuple[CaseSet, bytes | None]:
         return made.cases, made.data
     path = OURS if wanted.cases is None else wanted.cases
     read = _read(read_cases(path))
-    if not wanted.faults:
-        return read, None
-    beyond = _read(read_cases(BEYOND)).cases if wanted.cases is None else ()
-    faulty = case_set((*(case for case in read.cases if case.fault is not None), *beyond))
-    if not faulty.cases:
+    if wanted.faults:
+        beyond = _read(read_cases(BEYOND)).cases if wanted.cases is None else ()
+        read = case_set((*(case for case in read.cases if case.fault is not None), *beyond))
+    if not read.cases:
         raise CommandError(Exit.BAD_INPUT, f"{path}: no case has a fault", "Nothing was started.")
-    return faulty, None
+    return without_updates(read) if wanted.without_updates else read, None
 
 
 def _read(read: T | Refused) -> T:

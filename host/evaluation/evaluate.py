@@ -125,6 +125,7 @@ async def opened(settings: Settings, authorization: AuthorizationSet, todo: Plan
     ):
         line.upstream, line.conflict, line.arm = place.free_port(parts), _mover(owner), commits.arm
         await place.load(parts, todo.over.more, DELIVERED_ON)
+        await place.remove(parts, todo.removed)
         named = [one for one in authorization.approvers if one.name in todo.approvers()]
         tools, worker = _settings(settings, todo, mail)
         ways = {"KESSAI_SERVER_URL": line.url}
@@ -263,7 +264,7 @@ def _conditions(todo: Plan) -> Conditions:
         policy=todo.over.policy_version,
         authz=todo.over.authz_version,
         workflow_release=workflow.release,
-        tools={name: TOOLS[name].version for name in used},
+        tools={name: TOOLS[name].version for name in used if name not in todo.removed},
         planner="conformance",
         model=NO_MODEL,
         changed_component=todo.changed,

@@ -8,7 +8,7 @@ Invariant: one evaluation at a time. What a killed one left is ended by the next
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import date
@@ -121,6 +121,12 @@ async def load(parts: StackParts, data: bytes | None, delivered_on: date) -> Non
         await processes.run_to_end(parts.home, assembly.load_file(parts, file, delivered_on), LOAD_SECONDS_MAX)
     finally:
         file.unlink()
+
+
+async def remove(parts: StackParts, tools: Collection[str]) -> None:
+    """Remove tools, as their owner does it; the tool server need not run."""
+    for name in sorted(tools):
+        await processes.run_to_end(parts.home, assembly.disable_tool(parts, name), LOAD_SECONDS_MAX)
 
 
 def free_port(parts: StackParts) -> int:

@@ -56,7 +56,10 @@ class UnfitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run and how; `dataset` is the digest of the set that the cases are of."""
+    """What to run and how; `dataset` is the digest of the set that the cases are of.
+
+    `removed` are tools that the tool server does not offer.
+    """
 
     cases: tuple[Prepared, ...]
     dataset: str
@@ -64,6 +67,7 @@ class Plan:
     seed: int
     changed: Component | None
     over: Over = PACKAGED
+    removed: frozenset[str] = frozenset()
 
     def struck(self, *, at_mail: bool) -> dict[str, Fault]:
         """Give what is done on the wire, or at the mail server, by the order that it is done to."""

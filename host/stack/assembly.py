@@ -167,6 +167,11 @@ def trust_approver(parts: StackParts, file: Path) -> Program:
     return _command(parts, "trust_approver", command, _tools_owner(parts))
 
 
+def disable_tool(parts: StackParts, name: str) -> Program:
+    """Remove a tool: the tool server offers it no more, and refuses it."""
+    return _command(parts, f"disable_{name}", python_module(TOOLS, "disable", name), _tools_owner(parts))
+
+
 def revoke_approver(parts: StackParts, kid: str) -> Program:
     """The opposite; a key's id may begin with a dash."""
     command = python_module(TOOLS, "approver", "revoke", "--", kid)

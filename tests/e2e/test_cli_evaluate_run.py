@@ -24,6 +24,7 @@ from host.stack.postgres import PostgresChoice
 from host.stack.roles import Side
 from shared_contracts.base import dump, parse
 from shared_contracts.evaluation import SIX, FaultKind
+from shared_contracts.evaluation_drafts import UPDATES
 from shared_contracts.evaluation_report import EvaluationReport, FaultEvidence
 from shared_contracts.tools import TOOLS
 from tests.support.cli import Cli
@@ -160,6 +161,21 @@ def test_a_shops_right_returns_are_made_once_under_every_fault_and_all_else_is_r
     struck = [case for case in found.report.cases if case.fault is not None]
     assert {case.fault.kind for case in struck if case.fault is not None} == SIX
     assert found.report.compared.compared > 0
+
+
+@pytest.mark.long
+def test_with_all_updates_removed_every_case_ends_with_nothing_done_and_a_sheet_where_it_would_have_acted(
+    cli: Cli, tmp_path: Path
+):
+    said = cli("eval", "--without-updates", "--seed", "7", "--report", str(tmp_path))
+
+    report = parse(EvaluationReport, json.loads((tmp_path / "report.json").read_text(encoding="utf-8")))
+    assert (said.code, said.out.splitlines()[0]) == (0, "passed")
+    assert len(report.cases) == 120
+    assert {(one.got.effects.returns, one.got.effects.notices) for one in report.cases} == {(0, 0)}
+    assert {one.got.state for one in report.cases} == {"NEEDS_REVIEW", "REJECTED"}
+    assert all(one.got.handover is True for one in report.cases if one.got.state == "NEEDS_REVIEW")
+    assert not UPDATES & (set(report.conditions.tools) | {tool for one in report.cases for tool in one.got.path})
 
 
 def test_what_was_killed_is_taken_over_by_the_next(cli: Cli, tmp_path: Path):
