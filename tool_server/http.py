@@ -9,6 +9,7 @@ for the longest time gives way to the newcomer.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -18,6 +19,7 @@ MESSAGE_BYTES_MAX = 1024 * 1024  # four times the body limit: room for the answe
 MESSAGE_SECONDS_MAX = 20.0
 CONNECTIONS_KEPT = 900  # below the number at which requests are refused, so that the room is there in time
 
+_PATH = re.compile(rb"[/?#]")
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -79,9 +81,10 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header."""
+        """Count a header. One that comes behind the body is none: no proxy has looked at it (RFC 9110 §6.5.1)."""
         self._count_head(len(name) + len(value))
-        super().on_header(name, value)
+        if self._head:
+            super().on_header(name, value)
 
     def send_400_response(self, msg: str) -> None:
         """Say that it is no HTTP, or too much of it."""
@@ -93,6 +96,7 @@ class BoundedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Note that its head is complete."""
         self._head = False
+        self._believe_the_target()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -100,6 +104,13 @@ class BoundedHttp(HttpToolsProtocol):
         self._open = False
         self.asked_at = self.loop.time()
         super().on_message_complete()
+
+    def _believe_the_target(self) -> None:
+        """A host in the request's target outranks the Host header (RFC 9112 §3.2.2); whoever checks it must see it."""
+        scheme, is_absolute, rest = self.url.partition(b"://")
+        if is_absolute and b"/" not in scheme:
+            host = _PATH.split(rest, 1)[0]
+            self.headers[:] = [(name, host if name == b"host" else value) for name, value in self.headers]
 
     def _count_head(self, size: int) -> None:
         self._head_bytes += size

@@ -9,12 +9,15 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
+import httpx2
 import pytest
 
 from tests.security.forgery.attempt import Attempt, as_it_stands
 from tests.security.forgery.every import REFUSED, RIGHT
 from tests.security.forgery.forge import Forge, Wire
+from tests.security.forgery.page import PAGE, page
 from tests.security.forgery.stand import Met, Stand, standing
+from tests.support.server import request
 
 pytestmark = pytest.mark.xdist_group("forgery")  # one server, not one on each core
 COUNTED_MAX, KIND_MIN, REFUSED_MIN = 40, 3, 400
@@ -63,6 +66,17 @@ def test_the_right_one_of_a_kind_passes(stand, attempt):
     assert not any(met.shows(secret) for secret in wire.secrets)
 
 
+def test_who_asked_before_on_a_connection_is_nobody_now(stand):
+    forge = stand.forge()
+    body, headers = request("tools/call", {"name": "get_order", "arguments": {"order_id": "A-1"}})
+    tokens = [forge.token(), None, forge.token(scope="returns:read"), forge.token(exp=1, iat=0, nbf=0), forge.token()]
+    with httpx2.Client(trust_env=False, verify=False, limits=httpx2.Limits(max_connections=1)) as client:
+        sent = [{**headers, **({} if one is None else {"Authorization": f"Bearer {one}"})} for one in tokens]
+        answers = [client.post(f"http://127.0.0.1:{stand.port}/mcp", content=body, headers=one) for one in sent]
+    stand.look()
+    assert [answer.status_code for answer in answers] == [200, 401, 403, 401, 200]
+
+
 def test_there_are_enough_attempts_of_each_kind_no_two_alike_and_a_right_one_beside_them(stand):
     kinds = Counter(one.kind for one in REFUSED)
     assert kinds.keys() == {one.kind for one in RIGHT}
@@ -76,3 +90,7 @@ def test_there_are_enough_attempts_of_each_kind_no_two_alike_and_a_right_one_bes
 def test_no_row_of_the_call_log_holds_a_part_of_a_token(stand):
     """Whatever ran before: a token begins with `{"`, which reads `eyJ` there."""
     assert stand.books.execute("SELECT l FROM calls.log AS l WHERE l::text LIKE '%%eyJ%%'").fetchall() == []
+
+
+def test_the_page_tells_what_is_tried():
+    assert PAGE.read_text(encoding="utf-8") == page()

@@ -110,6 +110,12 @@ TENANT = [
     plain("the token of another tenant"),
     right_write("the token of another tenant"),
     *_each("the token of another tenant", told("not_found"), tenant_id="other"),
+    Attempt(
+        "the token of another tenant",
+        "one of nobody's order, which is answered in the same way",
+        lambda f: f.call(f.token(arguments={"order_id": "A-404"}), arguments={"order_id": "A-404"}),
+        told("not_found"),
+    ),
     *(
         Attempt("the token of another tenant", f"{name}, {tenant!r}", _to(name, tenant_id=tenant), told("not_found"))
         for name in ("get_order", "create_return")

@@ -51,11 +51,12 @@ class Wire:
     headers: tuple[bytes, ...]
     body: bytes
     secrets: tuple[str, ...]
+    framing: tuple[bytes, ...] | None = None  # instead of the body's length
 
     @property
     def written(self) -> bytes:
-        length = b"Content-Length: %d" % len(self.body)
-        return b"\r\n".join([self.line, *self.headers, length, b"", self.body])
+        framing = (b"Content-Length: %d" % len(self.body),) if self.framing is None else self.framing
+        return b"\r\n".join([self.line, *self.headers, *framing, b"", self.body])
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,7 @@ class Forge:
         line: bytes = b"POST /mcp HTTP/1.1",
         era: str = MODERN,
         secrets: tuple[str, ...] = (),
+        framing: tuple[bytes, ...] | None = None,
     ) -> Wire:
         """A call. In `authorization` and `line` an @ is the token; `body` gives another one than the good one."""
         given = CALLS.get(name, CALLS["get_order"]) if arguments is None else arguments
@@ -203,6 +205,7 @@ class Forge:
                 *(one.replace(b"@", shown) for one in more),
             ),
             body=sent.encode() if isinstance(sent, str) else sent,
+            framing=framing,
             secrets=((() if token is None else tuple(token.split("."))) + secrets),
         )
 

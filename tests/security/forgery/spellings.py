@@ -182,6 +182,62 @@ ELSEWHERE = [
     Attempt("a token elsewhere", "nowhere", lambda f: f.call(None), MISSING),
 ]
 
+
+def _chunked(*trailers: bytes) -> Callable[[str], bytes]:
+    return lambda text: b"\r\n".join([b"%x" % len(text.encode()), text.encode(), b"0", *trailers, b"", b""])
+
+
+def _trailed(*lines: bytes) -> Callable[[Forge], Wire]:
+    """The token comes behind the body."""
+
+    def wire(forge: Forge) -> Wire:
+        token = forge.token()
+        trailers = [line.replace(b"@", token.encode()) for line in lines]
+        return forge.call(
+            token, authorization=(), body=_chunked(*trailers), framing=(_CHUNKED, b"Trailer: Authorization")
+        )
+
+    return wire
+
+
+_CHUNKED = b"Transfer-Encoding: chunked"
+ELSEWHERE += [
+    right(
+        "a token elsewhere", "before a body in chunks",
+        lambda f: f.call(f.token(), body=_chunked(), framing=(_CHUNKED,)),
+    ),
+    *(
+        Attempt("a token elsewhere", f"behind the body, {name}", _trailed(*lines), MISSING)
+        for name, lines in (
+            ("alone", (b"Authorization: Bearer @",)),
+            ("twice", (b"Authorization: Bearer @", b"Authorization: Bearer @")),
+            ("with a header", (b"X: y", b"authorization: bearer @")),
+        )
+    ),
+]  # fmt: skip
+
+
+def _framed(name: str, *framing: bytes, chunks: bool = False) -> Attempt:
+    """A body whose end is told in two ways, or in one that is none."""
+    body = _chunked() if chunks else None
+    return Attempt("a body of doubtful length", name, lambda f: f.call(f.token(), body=body, framing=framing), NO_HTTP)
+
+
+FRAMES = [
+    right("a body of doubtful length", "in chunks", lambda f: f.call(f.token(), body=_chunked(), framing=(_CHUNKED,))),
+    _framed("in chunks and of a length", _CHUNKED, b"Content-Length: 5", chunks=True),
+    _framed("of a length and in chunks", b"Content-Length: 5", _CHUNKED, chunks=True),
+    _framed("of two lengths", b"Content-Length: 300", b"Content-Length: 3"),
+    _framed("of one length twice", b"Content-Length: 300", b"Content-Length: 300"),
+    _framed("of a signed length", b"Content-Length: +300"),
+    _framed("of a negative length", b"Content-Length: -1"),
+    _framed("of a length in hexadecimal", b"Content-Length: 0x12c"),
+    _framed("of a list of lengths", b"Content-Length: 300, 300"),
+    _framed("in another coding", b"Transfer-Encoding: xchunked", chunks=True),
+    _framed("in chunks, then as it is", b"Transfer-Encoding: chunked, identity", chunks=True),
+    _framed("in chunks twice", _CHUNKED, _CHUNKED, b"Content-Length: 3", chunks=True),
+]
+
 _GONE, _OTHER_WAY = Answer(404), Answer(405)
 
 
@@ -219,6 +275,27 @@ ADDRESSES = [
         _addressed(f"origin {value}", {"Origin": value}, _FOREIGN_ORIGIN)
         for value in ("http://evil.example", "null", "http://127.0.0.1:1", "http://127.0.0.1.evil.example", "file://")
     ),
+    right(
+        "another address",
+        "this one, in the target",
+        lambda f: f.call(f.token(), line=b"POST http://127.0.0.1:%d/mcp HTTP/1.1" % f.port),
+    ),
+    *(
+        Attempt(
+            "another address",
+            f"target {target.decode()}",
+            lambda f, target=target: f.call(
+                f.token(), line=b"POST %s HTTP/1.1" % target.replace(b"PORT", b"%d" % f.port)
+            ),
+            _FOREIGN_HOST,
+        )
+        for target in (
+            b"http://evil.example/mcp",
+            b"http://127.0.0.1.evil.example:PORT/mcp",
+            b"https://evil.example/mcp?http://127.0.0.1:PORT",
+            b"http://127.0.0.1/mcp",
+        )
+    ),
     Attempt(
         "another address", "a second Host", lambda f: f.call(f.token(), more=(b"Host: evil.example",)), _FOREIGN_HOST
     ),
@@ -236,5 +313,5 @@ def _hosted(wire: Wire, name: bytes) -> Wire:
 
 
 ATTEMPTS: list[Attempt] = [
-    *MALLEABLE, *SPELLINGS, *TWO_HEADERS, *NO_TEXT, *LARGE, *ELSEWHERE, *DOORS, *ADDRESSES,
+    *MALLEABLE, *SPELLINGS, *TWO_HEADERS, *NO_TEXT, *LARGE, *ELSEWHERE, *FRAMES, *DOORS, *ADDRESSES,
 ]  # fmt: skip
