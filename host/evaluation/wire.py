@@ -128,9 +128,9 @@ class Wire:
     ) -> web.Response:
         """Let a request come when whoever sent it has given up, and has been told something else already."""
         self._late += 1
+        before = self.answered[asked.order_id]
         try:
             left = await _until_gone(request)
-            before = self.answered[asked.order_id]
             await until(lambda: self.answered[asked.order_id] > before, HELD_SECONDS_MAX)
             response = await self._passed(http, request, body)
             self._note(asked, f"kept the request until {left} and asked again; its own answer: {_outcome(response)}")
