@@ -116,7 +116,7 @@ def test_what_is_decided_on_is_shown_from_the_database(desk: Cli, waiting: dict[
     for word in (
         "A-1112", "policy-v12", "address://acme-jp/C-2041@1", "returns-desk@acme-jp",
         "create_return, then send_return_notice",
-        "with cancel_return until 24 h after it", "'line_id': 'L4'", "JPY", digest_of(waiting),
+        "with cancel_return until 24 h after it", '"line_id":"L4"', "JPY", digest_of(waiting),
     ):  # fmt: skip
         assert word in shown.out, word
     amount = waiting["approvals"][-1]["action"]["amount"]["amount"]
