@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from host import rollout_views, stop_views, views
 from host.evaluation import contract_documents, diagnosis, documents
+from host.evaluation.crash import documents as crash_documents
 from host.workflows.catalogue import CURRENT
 from shared_contracts.base import wire_schema
 from shared_contracts.generate import FOLDER, render
@@ -33,6 +34,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "reconcile": documents.Reconciliation,
     "diagnose": diagnosis.Diagnosis,
     "contract_test": contract_documents.ContractTests,
+    "crash_matrix": crash_documents.CrashMatrix,
     "backup": views.BackupView,
     "restore": views.RestoreView,
     "release_list": rollout_views.ReleaseList,

@@ -113,6 +113,20 @@ TABLE: tuple[Row, ...] = (
     Row("another day, another worker", (
         "integration/engine_approval::after_a_day_nothing_is_approved_any_more_and_nothing_ever_happens",
         "e2e/crash_points::a_worker_that_dies_at_a_commit_is_taken_over_from")),
+    Row("a kill before and after every commit of worker, tool server and command", (
+        "e2e/cli_crash_matrix::every_commit_of_every_way_of_writing_is_survived_in_five_minutes",
+        "e2e/crash_points::every_commit_of_a_return_is_counted_with_its_place",
+        "e2e/crash_matrix_defects::a_host_that_adopts_nothing_is_red_where_an_effect_stands_that_nobody_heard_of",
+        "e2e/crash_matrix_defects::a_tool_server_that_mails_again_is_red_where_a_mail_had_left_that_nobody_knew_of",
+        "e2e/crash_matrix_defects::a_kill_that_does_not_happen_is_red_though_the_case_ends_well")),
+    Row("a write that was done before the crash and of which nothing was recorded", (
+        "integration/engine_crash::invariant_3_a_write_that_was_cut_off_is_never_planned_again_but_looked_up_by_its_key_first",
+        "e2e/crash_points::a_tool_server_that_dies_at_a_commit_costs_a_recovery_and_no_attempt")),
+    Row("recovery by risk: a read, a write that can be undone, one that is not sent again, what nobody knows", (
+        "integration/engine_crash::a_read_that_was_cut_off_is_planned_again_and_counts_neither_as_a_call_nor_as_a_repeat",
+        "integration/engine_crash::invariant_3_a_write_that_was_cut_off_is_never_planned_again_but_looked_up_by_its_key_first",
+        "integration/engine_retry::a_contract_that_says_stop_is_not_sent_again_after_a_lost_answer",
+        "integration/engine_unknown::invariant_10_where_the_look_up_cannot_tell_it_stays_unknown_and_is_never_sent_again")),
     Row("six findings that stop the system", (
         "integration/engine_findings::a_finding_stops_new_cases_and_updates_in_the_commit_that_records_it",
         "integration/engine_findings::every_finding_but_the_calls_that_a_case_may_need_has_its_test_here")),

@@ -31,6 +31,13 @@ def writes() -> list[str]:
     return [name for name, tool in TOOLS.items() if tool.writes]
 
 
+def crash_paths() -> list[str]:
+    """Give the ways of writing on which programs are killed."""
+    from host.evaluation.crash.paths import BY_NAME
+
+    return list(BY_NAME)
+
+
 def reading_scopes() -> list[str]:
     """Give the scopes that a token may be given by name."""
     from shared_contracts.contract import READING

@@ -147,6 +147,14 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         ),
         Exit.FAILED: "an item of a tool did not hold: it says which, and what was seen",
     },
+    "crash-matrix": {
+        **_three(
+            "every cell is right, and both sides agree",
+            "no such path, an option, a setting, a report that is there already: nothing was started",
+            _STACK,
+        ),
+        Exit.FAILED: "a cell is wrong, or a kill did not fire: it says which, and what was seen",
+    },
     "tools": {Exit.DONE: "shown", Exit.BAD_INPUT: "no such tool, or an option"},
     "states": {Exit.DONE: "shown", Exit.BAD_INPUT: _OPTION},
     "eval run": {

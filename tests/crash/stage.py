@@ -18,12 +18,12 @@ import psycopg
 
 from host.domain.control import ENDS
 from host.domain.step import key_of
+from host.evaluation.crash.forks import HOST_MODULES, TOOLS_MODULES, Nursery, nursery
 from host.stack.pids import Identity
 from host.stack.processes import Program, python_module
 from host.stack.roles import Side
 from tests.crash.audit import NOTICE, RETURN, judge, read_books
 from tests.crash.desk import Desk, desk
-from tests.crash.nursery import Nursery, nursery
 from tests.crash.proxy import Proxy
 from tests.crash.stand import Stand, kill, stand
 
@@ -50,24 +50,24 @@ class Stage:
 
     # -- programs -----------------------------------------------------------------------------------------------
 
-    def start(self, program: Program, **more: str) -> Identity:
+    def start(self, program: Program, **boundary: str) -> Identity:
         """Start it; it may die before it is ready, which is for the test to say."""
-        process = self.nursery.start(program, self.stand.log(program.name), more)
+        process = self.nursery.start(program, self.stand.log(program.name), boundary)
         self.stand.living.append(process)
         return process
 
-    def started(self, program: Program, **more: str) -> Identity:
+    def started(self, program: Program, **boundary: str) -> Identity:
         """Start it and wait until it is ready."""
         since = len(self.stand.said(program.name))
-        process = self.start(program, **more)
+        process = self.start(program, **boundary)
         self.run(self.stand.ready(program, process, since))
         return process
 
-    def server(self, **more: str) -> Identity:
-        return self.started(self.stand.tool_server(), **more)
+    def server(self, **boundary: str) -> Identity:
+        return self.started(self.stand.tool_server(), **boundary)
 
-    def worker(self, name: str = "worker", **more: str) -> Identity:
-        return self.started(self.stand.worker(name), **more)
+    def worker(self, name: str = "worker", **boundary: str) -> Identity:
+        return self.started(self.stand.worker(name), **boundary)
 
     def keep(self, name: str) -> Identity:
         """The `server` or `worker` that tests share as long as none of them kills it."""
@@ -87,12 +87,6 @@ class Stage:
         for process in self.stand.living:
             if process not in self.kept.values():
                 self.kill(process)
-
-    def submit(self, number: int, **more: str) -> Identity:
-        """A process that takes one case in."""
-        settings = {"KESSAI_DSN": self.stand.links.dsn}
-        program = Program("submit", python_module("tests.crash.submit", str(number)), settings, "", None, None, 0)
-        return self.start(program, **more)
 
     def kill(self, *processes: Identity) -> None:
         for process in processes:
@@ -204,7 +198,7 @@ class Stage:
 def staged(orders: int, **worker_settings: str) -> Iterator[Stage]:
     """Bring everything up but the programs; all of it is gone afterwards."""
     settings = {"KESSAI_LEASE_SECONDS": LEASE_SECONDS, "KESSAI_CONCURRENCY": "8"} | worker_settings
-    with asyncio.Runner() as runner, nursery() as born:
+    with asyncio.Runner() as runner, nursery(HOST_MODULES + TOOLS_MODULES) as born:
         stood = stand(orders, settings)
         made = runner.run(stood.__aenter__())
         try:

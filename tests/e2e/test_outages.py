@@ -17,10 +17,10 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from host.evaluation.crash.names import AT, BY
 from host.stack import postgres
 from host.stack.pids import Identity
 from host.stack.processes import python_module
-from tests.crash.boundary import AT, BY
 from tests.crash.clocked import CLOCK
 from tests.crash.stage import LOOK_SECONDS, Stage
 from tests.crash.stand import kill

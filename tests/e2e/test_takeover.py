@@ -12,10 +12,10 @@ from uuid import UUID
 
 import pytest
 
+from host.evaluation.crash.names import AT, BY
 from host.stack.pids import Identity
 from host.stack.roles import Side
 from shared_contracts.tools import TOOLS
-from tests.crash.boundary import AT, BY
 from tests.crash.proxy import Act, Proxy, proxy
 from tests.crash.stage import Stage
 

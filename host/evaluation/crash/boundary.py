@@ -1,11 +1,12 @@
-"""Ends this very process before or after one of its commits, or writes all of them down. Only launchers load it.
+"""Ends this very process before or after one of its commits, or writes all of them down. Only the nursery loads it.
 
-CRASH_AT=before commit_steps 3 kills it before the third commit of that name is asked for, with `after` once it is
-done; CRASH_BY=SIGSTOP holds it there instead. CRASH_TRACE=file writes a line per transaction that wrote: its name and
-its transaction's number.
+    {"at": "before commit_steps 3"}   killed before the third commit of that name is asked for; `after`: once it is done
+    {"at": …, "by": "SIGSTOP"}        held there instead
+    {"trace": file}                   a line per transaction that wrote: its name, its place and its number
 
 A commit is named by the function that its last statement calls. Invariant: whatever this process commits passes
-here, and a test holds the trace's numbers against the database's own log of commits.
+here, and a test holds the trace's numbers against the database's own log of commits. No setting and no variable of a
+program leads here: who is not born by the nursery has never loaded this module.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,45 +26,44 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from tool_server.mail import Maildir
+from host.evaluation.crash.names import AT, BY, LINK, TRACE
 
-AT, BY, TRACE = "CRASH_AT", "CRASH_BY", "CRASH_TRACE"
-LINK = "maildir_link"  # no commit, and yet what cannot be undone: the mail appears
 Around = Callable[[Any, str, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+Linked = Callable[[Callable[[], None]], None]
 _CALLED = re.compile(r"\b(?:FROM|SELECT)\s+(?:unnest\()?\s*([a-z_]\w*(?:\.\w+)?)\s*\(")
 _NUMBER = "SELECT pg_current_xact_id_if_assigned()::text"
 _execute = psycopg.AsyncCursor.execute
 _leave = psycopg.AsyncTransaction.__aexit__
 _commit = psycopg.AsyncConnection.commit
-_link = Maildir._link
+_link = os.link
 _last: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 _counted: Counter[str] = Counter()
 
 
-def install() -> None:
-    """Take this process's commits in hand, if its environment asks for it."""
-    if AT in os.environ:
-        when, name, number = os.environ[AT].split()
-        _take_over(_dying(when, name, int(number)), blocks=False)
-    elif TRACE in os.environ:
-        _take_over(_noting(Path(os.environ[TRACE])), blocks=True)
+def install(order: Mapping[str, str]) -> None:
+    """Take this process's commits in hand, as it was ordered; an order that says something else raises."""
+    if AT in order:
+        when, name, number = order[AT].split()
+        _dying(when, name, int(number), order.get(BY, "SIGKILL"))
+    elif order:
+        _noting(Path(order[TRACE]))
 
 
 def name_of(query: object) -> str:
     """Name a statement by what it calls first; by its first words where it calls nothing."""
     text = query if isinstance(query, str) else str(query)
     found = _CALLED.search(text)
-    return " ".join(text.split()[:3]) if found is None else re.sub(r"_v\d+$", "", found[1])
+    return "_".join(text.split()[:3]) if found is None else re.sub(r"_v\d+$", "", found[1])
 
 
-def _dying(when: str, name: str, number: int) -> Around:
-    by = os.environ.get(BY, "SIGKILL")
+def _dying(when: str, name: str, number: int, by: str) -> None:
+    sent = signal.Signals[by]
 
     def reached(moment: str, of: str) -> None:
         if (moment, of, _counted[of]) == (when, name, number):
             sys.stderr.write(f"{by} {moment} {of} {number}\n")
             sys.stderr.flush()
-            os.kill(os.getpid(), signal.Signals[by])
+            os.kill(os.getpid(), sent)
 
     async def around(_connection: Any, of: str, commit: Callable[[], Awaitable[Any]]) -> Any:
         _counted[of] += 1
@@ -72,28 +72,51 @@ def _dying(when: str, name: str, number: int) -> Around:
         reached("after", of)
         return done
 
-    def link(maildir: Any, file: str, content: bytes) -> None:
+    def linked(link: Callable[[], None]) -> None:
         _counted[LINK] += 1
         reached("before", LINK)
-        _link(maildir, file, content)
+        link()
         reached("after", LINK)
 
-    name_of_link = "_link"  # of another type than ours, which a plain assignment would have to deny
-    setattr(Maildir, name_of_link, link)
-    return around
+    _take_over(around, blocks=False)
+    _watch_mail(linked)
 
 
-def _noting(file: Path) -> Around:
+def _noting(file: Path) -> None:
     """A transaction has a number as soon as it wrote something; a read has none."""
 
+    def note(of: str, number: str | None) -> None:
+        line = {"name": of, "n": _counted[of], "xid": None if number is None else int(number)}
+        with file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
+
     async def around(connection: Any, of: str, commit: Callable[[], Awaitable[Any]]) -> Any:
+        _counted[of] += 1
         row = await (await _execute(connection.cursor(row_factory=tuple_row), _NUMBER)).fetchone()
         if row is not None and row[0] is not None:
-            with file.open("a", encoding="utf-8") as out:
-                out.write(json.dumps({"name": of, "xid": int(row[0])}) + "\n")
+            note(of, str(row[0]))
         return await commit()
 
-    return around
+    def linked(link: Callable[[], None]) -> None:
+        _counted[LINK] += 1
+        note(LINK, None)
+        link()
+
+    _take_over(around, blocks=True)
+    _watch_mail(linked)
+
+
+def _watch_mail(linked: Linked) -> None:
+    """A file that appears in a Maildir is no commit, and yet what cannot be undone."""
+
+    def link(source: Any, target: Any, **how: Any) -> None:
+        if Path(target).parent.name == "new":
+            linked(lambda: _link(source, target, **how))
+        else:
+            _link(source, target, **how)
+
+    name = "link"  # of another type than ours, which a plain assignment would have to deny
+    setattr(os, name, link)
 
 
 def _take_over(around: Around, *, blocks: bool) -> None:
@@ -110,7 +133,7 @@ def _take_over(around: Around, *, blocks: bool) -> None:
         return await around(connection, name, lambda: _execute(cursor, query, *given, **named))
 
     async def leave(block: Any, kind: Any, error: Any, trace: Any) -> Any:
-        if kind is not None or not block._outer_transaction:
+        if kind is not None or not block._outer_transaction:  # noqa: SLF001 - a savepoint commits nothing
             return await _leave(block, kind, error, trace)
         return await around(block.connection, _last[block.connection], lambda: _leave(block, kind, error, trace))
 
