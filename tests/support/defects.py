@@ -175,7 +175,7 @@ DEFECTS = (
         ),
         ("slow-answer-02", "normal-01"),
         "slow-answer-02",
-        (),
+        ("duplicate_return",),
     ),
     Defect(
         "a tool server of older contracts is worked with",
