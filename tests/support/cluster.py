@@ -69,6 +69,12 @@ def data_directory() -> Path:
     return _running[os.getpid()].data
 
 
+def server_log() -> Path:
+    """What the cluster's server writes of its work."""
+    cluster()
+    return open_home(_running[os.getpid()].directory / "home").logs / "postgres.log"
+
+
 def create_database(template: str | None = None, owner: str | None = None) -> str:
     """A new database's DSN, as superuser. Closed to PUBLIC, as the product's own databases are.
 

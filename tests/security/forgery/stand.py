@@ -28,6 +28,7 @@ from psycopg import sql
 
 from shared_contracts.contract import FAMILIES
 from tests.security.forgery.forge import DUE, Forge, Keys, Wire
+from tests.support import cluster
 from tests.support.server import listens, wait_until
 from tests.support.tokens import Issuer
 from tests.support.tool_approvals import Person, action_now, trusted
@@ -37,6 +38,7 @@ from tool_server.approvers import revoke as revoke_approver
 from tool_server.store.migrate import migrate
 from tool_server.store.switches import revoke
 
+BEGINNING = "eyJ"  # of every token, since it begins with `{"`
 SEEN = 12  # so many characters of a token anywhere are a part of it
 
 
@@ -273,3 +275,6 @@ def standing(directory: Path) -> Iterator[Stand]:
         yield stand
         process.terminate()
         assert process.wait(30) == 0
+        kept = books.execute("SELECT string_agg(l::text, '') FROM calls.log AS l").fetchone()
+        assert BEGINNING not in str(kept)
+        assert BEGINNING not in cluster.server_log().read_text(errors="replace")
