@@ -50,6 +50,7 @@ class Got(Contract):
     workflow_ids: tuple[UUID, ...]
     state: str
     reason: str
+    gaps: tuple[str, ...]  # each move that does not go on from the one before it, by workflow and number
     reached: tuple[str, ...]  # each business state that the case was in, in the order of the first time
     path: tuple[str, ...]
     calls: Count

@@ -42,6 +42,7 @@ class Code(StrEnum):
     STATE_DIFFERS = "state_differs"
     REASON_DIFFERS = "reason_differs"
     NOT_ONE_WORKFLOW = "not_one_workflow"
+    HISTORY_BROKEN = "history_broken"
     PATH_DIFFERS = "path_differs"
     TOO_MANY_CALLS = "too_many_calls"
     OVER_LIMIT = "over_limit"
@@ -79,6 +80,7 @@ PROBLEMS: dict[Code, Weight] = {
     Code.STATE_DIFFERS: Weight(Aspect.END),
     Code.REASON_DIFFERS: Weight(Aspect.END),
     Code.NOT_ONE_WORKFLOW: Weight(Aspect.END),
+    Code.HISTORY_BROKEN: Weight(Aspect.WAY),
     Code.PATH_DIFFERS: Weight(Aspect.WAY),
     Code.TOO_MANY_CALLS: Weight(Aspect.WAY),
     Code.OVER_LIMIT: Weight(Aspect.WAY, breaks=Condition.LIMITED),

@@ -84,6 +84,8 @@ def _way(entry: Entry) -> Found:
     expected, got = entry.expected, entry.got
     if got.path != expected.path:
         yield Code.PATH_DIFFERS, f"expected {_steps(expected.path)}, got {_steps(got.path)}"
+    if got.gaps:
+        yield Code.HISTORY_BROKEN, f"its history does not go on at {', '.join(got.gaps)}"
     if got.calls > expected.calls_max:
         yield Code.TOO_MANY_CALLS, f"{got.calls} calls, {expected.calls_max} are enough"
 

@@ -100,6 +100,7 @@ def got(
         workflow_ids=workflows.ids(),
         state=NOWHERE if first is None else first.state,
         reason=NOWHERE if first is None else first.reason,
+        gaps=tuple(gap for record in records for gap in _gaps(record)),
         reached=tuple(dict.fromkeys(point.to.state for record in records for point in record.checkpoints)),
         path=tuple(call.tool for call in proposed if call.execution_state in _SUCCEEDED and call.tool in logged),
         calls=_attempts(workflows, provider, proposals=True),
@@ -123,6 +124,17 @@ def got(
         active_seconds=max((row["workflow"]["active_ms"] for row, _ in workflows.rows), default=0) / 1000,
         tools_sha256=(),
     )  # fmt: skip
+
+
+def _gaps(record: Record) -> list[str]:
+    """Find where the history does not go on: a move that is missing, or that begins where none ended."""
+    history = record.checkpoints
+    ends = [None, *(point.to for point in history[:-1])]
+    return [
+        f"{record.workflow_id}/{n}"
+        for n, (point, before) in enumerate(zip(history, ends, strict=True), 1)
+        if point.seq != n or point.from_ != before
+    ]
 
 
 def _notices(made: Outside, mailed: Mapping[str, int]) -> int:

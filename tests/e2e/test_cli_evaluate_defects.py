@@ -9,10 +9,12 @@ import pytest
 
 from tests.support.cli import Cli
 from tests.support.defects import DEFECTS, Defect, Plant
-from tests.support.evaluating import chosen, copied, evaluate, planted
+from tests.support.defects_of_bounds import BOUNDS
+from tests.support.evaluating import chosen, copied, evaluate, planted, written
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
-NAMES = [defect.name.replace(" ", "_") for defect in DEFECTS]
+ALL = (*DEFECTS, *BOUNDS)
+NAMES = [defect.name.replace(" ", "_") for defect in ALL]
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def programs(tmp_path: Path) -> Iterator[Callable[[tuple[Plant, ...]], Cli]]:
         assert cli("eval", "drop").code == 0
 
 
-@pytest.mark.parametrize("defect", DEFECTS, ids=NAMES)
+@pytest.mark.parametrize("defect", ALL, ids=NAMES)
 def test_a_planted_defect_is_found_where_it_is(programs, defect: Defect, tmp_path: Path):
     found = evaluate(programs(defect.plants), tmp_path, chosen(*defect.cases))
 
@@ -44,12 +46,25 @@ def test_a_planted_defect_is_found_where_it_is(programs, defect: Defect, tmp_pat
 
 
 def test_the_same_cases_without_a_defect_are_red_for_nothing_but_their_count(programs, tmp_path: Path):
-    cases = {name for defect in DEFECTS for name in defect.cases}
+    cases = {name for defect in ALL for name in defect.cases}
 
     found = evaluate(programs(()), tmp_path, chosen(*sorted(cases)))
 
     assert found.problems() == {}
     assert found.said.out.splitlines()[0].endswith("the report proves too little: too_few_cases")
+
+
+def test_a_run_under_another_version_than_the_pinned_is_no_report_and_names_the_version(programs, tmp_path: Path):
+    pinned = "p ->> 'order_snapshot', p ->> 'policy', p ->> 'authz'"
+    other = pinned.replace("p ->> 'policy'", "'policy-v11'")
+    defective = programs((Plant("host/store/migrations/0003_commit_steps.sql", pinned, other),))
+    cases = str(written(tmp_path, chosen("missing-order-01")))
+
+    said = defective("eval", "--cases", cases, "--report", str(tmp_path / "report"))
+
+    assert said.code == 2
+    assert "missing-order-01 ran under other data than the pinned: policy policy-v11" in said.err
+    assert not (tmp_path / "report" / "report.json").exists()
 
 
 def test_a_stop_that_one_case_raises_is_told_and_the_others_are_run_all_the_same(programs, tmp_path: Path):

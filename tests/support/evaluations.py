@@ -56,7 +56,7 @@ def raw(ident: str, category: Category = Category.NORMAL) -> dict[str, Any]:
 def _completed(ident: str, category: Category) -> dict[str, Any]:
     got = {
         "workflow_ids": [str(uuid5(SPACE, ident))], "state": "COMPLETED", "reason": "notice_verified",
-        "reached": list(STATES), "path": list(WAY), "calls": 4, "model_calls": 0, "refused_proposals": 0,
+        "gaps": [], "reached": list(STATES), "path": list(WAY), "calls": 4, "model_calls": 0, "refused_proposals": 0,
         "engine_reads": 2, "undoing_calls": 0, "retries": 0, "effects": dict(ONE), "approver": None,
         "compensation": None, "wrong_returns": [], "wrong_notices": [], "handover": None, "handover_reason": None,
         "told_ja": TOLD, "seconds": 0.5, "active_seconds": 0.4, "tools_sha256": [],

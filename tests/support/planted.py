@@ -36,6 +36,7 @@ PLANTED: dict[Code, tuple[Category, Change]] = {
     Code.STATE_DIFFERS: (C.NORMAL, got(state="REJECTED")),
     Code.REASON_DIFFERS: (C.OUT_OF_PERIOD, got(reason="final_sale")),
     Code.NOT_ONE_WORKFLOW: (C.DUPLICATE, lambda m: m["got"]["workflow_ids"].append(OTHER)),
+    Code.HISTORY_BROKEN: (C.NORMAL, got(gaps=[f"{OTHER}/12"])),
     Code.PATH_DIFFERS: (C.NORMAL, lambda m: m["got"]["path"].insert(0, "get_order")),
     Code.TOO_MANY_CALLS: (C.NORMAL, lambda m: m["expected"].update(calls_max=3)),
     Code.OVER_LIMIT: (C.NORMAL, got(active_seconds=90.1)),
