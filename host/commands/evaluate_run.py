@@ -5,6 +5,7 @@ Invariant: what the command ends with is what the gate says of the report that i
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import sys
@@ -40,6 +41,10 @@ REPORT_MODE = 0o644  # nothing in it is secret or a person's
 OURS = Path(__file__).parents[1] / "data" / "evaluation"
 BEYOND = OURS / "beyond"  # faults beyond the six, in cases beside the 120
 SEED_MAX = 2**31 - 1
+INTERRUPTED = (
+    "interrupted: what worked was stopped, and no report was written. Run kessai eval again; kessai eval drop removes "
+    "the evaluation's home."
+)
 T = TypeVar("T")
 
 
@@ -80,6 +85,9 @@ async def run(settings: Settings, wanted: Wanted) -> Exit:
         tested = await evaluate_beside.tests_made(settings) if wanted.test_first else told
         with _told(len(todo.cases)) as step:
             report = await evaluated(settings, authorization, todo, Beside(rates, tested), step)
+    except (asyncio.CancelledError, SystemExit):  # either is what a signal becomes
+        say(INTERRUPTED)
+        raise
     except UnfitError as error:
         mend = "\n".join((*error.problems[1:], "No report was written."))
         raise CommandError(Exit.BAD_INPUT, error.problems[0], mend) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -215,10 +216,42 @@ def test_what_was_interrupted_leaves_no_process_and_is_taken_over(cli: Cli, tmp_
 
     _, said = begun.communicate(timeout=60)
 
-    assert begun.returncode == 130, said
+    assert (begun.returncode, "Traceback" in said) == (130, False), said
+    assert "interrupted: what worked was stopped, and no report was written" in said
     assert not (tmp_path / "first" / "report.json").exists()
     assert Cli(home_of(cli.home), {}).status()["mode"] == "down"
     assert evaluate(cli, tmp_path, [case]).problems() == {}
+
+
+@pytest.mark.long
+def test_a_worker_that_dies_in_mid_run_ends_it_with_a_word_and_leaves_nothing_in_the_way(cli: Cli, tmp_path: Path):
+    held = chosen("midway-fault-03", "normal-01")  # of the first one's requests one is held for seconds
+    place_of = Cli(home_of(cli.home), {})
+    working = place_of.home / "run" / "worker.json"
+    working.unlink(missing_ok=True)  # an earlier one's
+    begun = cli.start("eval", "--cases", str(written(tmp_path, held)), "--report", str(tmp_path / "first"))
+    wait_for(working)
+    until_answered(place_of, "normal-01")
+    os.kill(json.loads(working.read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
+
+    _, said = begun.communicate(timeout=100)
+
+    assert (begun.returncode, "worker ended while cases ran" in said) == (15, True), said
+    assert not (tmp_path / "first" / "report.json").exists()
+    assert place_of.status()["mode"] == "down"
+    again = cli("eval", "report", "--report", str(tmp_path / "none"))
+    assert (again.code, "no evaluation came to its end" in again.err) == (2, True), again.err
+    assert evaluate(cli, tmp_path, chosen("normal-01")).problems() == {}
+
+
+def until_answered(place_of: Cli, case: str) -> None:
+    """Until a case of the run under way has its answer."""
+    until = time.monotonic() + 60
+    with psycopg.connect(place_of.dsn("host", "host_rt"), autocommit=True) as connection:
+        query = "SELECT FROM workflow WHERE request_id = %s AND control_state = 'completed'"
+        while connection.execute(query, (f"evaluation-{case}",)).fetchone() is None:
+            assert time.monotonic() < until, f"{case} has no answer"
+            time.sleep(0.05)
 
 
 def test_what_cannot_be_run_is_said_before_anything_is_started(cli: Cli, tmp_path: Path):

@@ -64,7 +64,11 @@ BOUNDS = (
         "what has to be undone is due before anybody can",
         (
             Plant("tool_server/tools/returns.py", _RULED, f"{_WRONG}, permitted)"),
-            Plant(_STEPS, "v_at + make_interval(hours => s.hours), 'required'", "v_at, 'required'"),
+            Plant(
+                _STEPS,
+                "v_at + make_interval(hours => s.hours), 'required'",
+                "v_at + make_interval(secs => 0.001), 'required'",
+            ),
         ),
         ("normal-01", "missing-order-01"),
         "normal-01",
