@@ -252,6 +252,17 @@ async def test_a_case_that_a_person_has_to_take_over_has_not_ended_until_its_rev
 
 
 @asynchronous
+async def test_what_one_release_has_shown_lets_no_other_one_into_the_next_stage():
+    async with staged() as parts:
+        await passed(parts, 1, INTERNAL, 100)
+        await record(parts, "returns-2")
+        with pytest.raises(ActRefusedError, match="stage 2 comes after stage 1 was passed under the same releases"):
+            await acted(parts, rollout.open_stage, 2)
+        await roll_back(parts, "returns-1", "returns-2")
+        await acted(parts, rollout.open_stage, 2)
+
+
+@asynchronous
 async def test_no_time_that_goes_by_passes_a_stage():
     async with staged() as parts:
         await acted(parts, rollout.open_stage, 1)
