@@ -52,8 +52,11 @@ class Nursery:
 
     def _answer(self, order: Mapping[str, object]) -> int:
         asked, told = _pipes(self.process)
-        asked.write(json.dumps(order) + "\n")
-        asked.flush()
+        try:
+            asked.write(json.dumps(order) + "\n")
+            asked.flush()
+        except BrokenPipeError as error:
+            raise _failed() from error
         line = told.readline()
         if not line:
             raise _failed()
@@ -64,8 +67,9 @@ class Nursery:
 def nursery(modules: tuple[str, ...], of: str = NURSERY) -> Iterator[Nursery]:
     """Load the modules and wait for orders; raises StackError."""
     process = subprocess.Popen(
-        python_module(of, *modules), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment({})
-    )
+        python_module(of, *modules), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment({}),
+        start_new_session=True,  # a terminal's Ctrl-C is for us; it ends when we do, whatever ended us
+    )  # fmt: skip
     try:
         if _pipes(process)[1].readline() != _READY:
             raise _failed()

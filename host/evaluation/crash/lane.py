@@ -259,6 +259,7 @@ async def gone(process: Identity, seconds: float) -> None:
 @asynccontextmanager
 async def opened(root: Path, choice: PostgresChoice, born: Nurseries) -> AsyncIterator[Lane]:
     """Bring a place up in `root`, and remove all of it afterwards. Raises StackError, NotReadyError."""
+    await place.drop(root)  # of a killed run: its mails would be in no table of ours
     try:
         async with place.databases(root, choice) as plain, AsyncExitStack() as leaving:
             parts = _settled(plain)
