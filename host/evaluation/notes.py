@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field
 
 from host.store import trial
 from host.store.pool import Pool
-from shared_contracts.base import Contract, dump, parse
+from shared_contracts.base import Contract
 from shared_contracts.evaluation import EvaluationCase
 from shared_contracts.evaluation_report import Conditions, CostRates, Count, FaultEvidence, Seconds, ToolTested
 
@@ -47,11 +47,12 @@ class Notes(Contract):
 async def keep_notes(owner: Pool, notes: Notes) -> None:
     """Put them beside the rows that they are about, where nothing is changed any more."""
     async with owner.connection() as connection:
-        await trial.keep_notes(connection, dump(notes))
+        # as one text, since jsonb orders the members of an object anew
+        await trial.keep_notes(connection, {"notes": notes.model_dump_json()})
 
 
 async def kept_notes(pool: Pool) -> Notes | None:
     """Read them; None where no run came to its end here."""
     async with pool.connection() as connection:
         kept = await trial.kept_notes(connection)
-    return None if kept is None else parse(Notes, kept)
+    return None if kept is None else Notes.model_validate_json(str(kept["notes"]))

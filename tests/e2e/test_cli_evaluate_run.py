@@ -70,7 +70,7 @@ def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_t
     assert all(seen[case.id].fired == case.fault.times and seen[case.id].details for case in struck)
     assert not cli.home.exists()
     assert cli("eval", "report", "--report", str(tmp_path / "again")).code == 1
-    assert report_in(tmp_path / "again") == report_in(tmp_path)
+    assert (tmp_path / "again" / "report.json").read_bytes() == (tmp_path / "report.json").read_bytes()
 
 
 @pytest.mark.long
@@ -78,7 +78,7 @@ def test_a_report_is_made_again_from_the_databases_and_shows_what_was_changed_in
     first = evaluate(cli, tmp_path, chosen("normal-01", DISCONNECTED))
     again = cli("eval", "report", "--report", str(tmp_path / "again"))
     assert (again.code, first.said.code) == (1, 1)
-    assert report_in(tmp_path / "again") == report_in(tmp_path)
+    assert (tmp_path / "again" / "report.json").read_bytes() == (tmp_path / "report.json").read_bytes()
     assert "cases[].evidence" in again.err
     assert cli("eval", "report", "--report", str(tmp_path / "again")).code == 2  # a report that is there is evidence
 
