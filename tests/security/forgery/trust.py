@@ -106,6 +106,12 @@ def _nobody(_stand: Stand, _forge: Forge) -> list[Any]:
 
 
 _WEAK_RSA = {"kty": "RSA", "kid": "weak", "alg": "RS256", "n": b64(b"\xc1" * 128), "e": "AQAB"}
+
+
+def _secret(issuer: Issuer) -> str:
+    return b64(issuer.private.private_bytes_raw())
+
+
 _SECRETS = {"": "none", "secret": "a word", "x" * 31: "31 bytes", "x" * 64: "64 bytes"}
 _SETS: dict[str, Members] = {
     **{
@@ -121,7 +127,7 @@ _SETS: dict[str, Members] = {
     "a key under two kids": lambda s, f: [*s.members(), f.keys.host.jwk(kid="again")],
     "a key of both hosts": lambda s, f: [*s.members(), f.keys.partner.jwk(kid="theirs")],
     "a kid of the partner's": lambda s, f: [*s.members(), f.keys.stranger.jwk(kid="partner-1")],
-    "a private key": lambda s, f: [*s.members(), f.keys.stranger.jwk(kid="p", d=b64(bytes(32)))],
+    "a private key": lambda s, f: [*s.members(), {**f.keys.stranger.jwk(kid="p"), "d": _secret(f.keys.stranger)}],
     "a key for encryption": lambda s, f: [*s.members(), f.keys.stranger.jwk(kid="e", use="enc")],
     "a key without an algorithm": lambda s, f: [*s.members(), f.keys.stranger.jwk(kid="a", alg=DROP)],
     "a key of the algorithm none": lambda s, f: [*s.members(), f.keys.stranger.jwk(kid="n", alg="none")],
