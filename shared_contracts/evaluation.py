@@ -49,9 +49,11 @@ SIX = frozenset({
     FaultKind.RATE_LIMITED, FaultKind.TIMEOUT, FaultKind.DISCONNECT, FaultKind.APPROVAL_EXPIRY,
     FaultKind.VERSION_CONFLICT, FaultKind.NOTICE_FAILURE,
 })  # fmt: skip
-# What hurts every case at work, and is done while none but those of its own kind is.
+# What hurts every case at work, and is done while none but those of its own kind is; of a lost commit, which may carry
+# steps of several cases, while no other case is.
 OUTAGES = (
-    FaultKind.SERVER_KILLED, FaultKind.WORKER_KILLED, FaultKind.DATABASE_RESTART, FaultKind.OLDER_CONTRACT,
+    FaultKind.COMMIT_LOST, FaultKind.SERVER_KILLED, FaultKind.WORKER_KILLED, FaultKind.DATABASE_RESTART,
+    FaultKind.OLDER_CONTRACT,
 )  # fmt: skip
 NO_REQUEST = frozenset({FaultKind.APPROVAL_EXPIRY, FaultKind.OLDER_CONTRACT})
 

@@ -129,8 +129,9 @@ async def _hurt(bench: Bench, kind: FaultKind, runs: Sequence[Run], done: Callab
         for run in runs:
             done(run)
     else:
-        bench.outages.expect(len(runs))
-        await _at_a_time(len(runs), runs, bench, done)
+        together = 1 if kind is FaultKind.COMMIT_LOST else len(runs)  # steps of several cases may share a commit
+        bench.outages.expect(together)
+        await _at_a_time(together, runs, bench, done)
 
 
 async def _under_older(bench: Bench, runs: Sequence[Run]) -> None:
