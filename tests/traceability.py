@@ -114,7 +114,7 @@ TABLE: tuple[Row, ...] = (
         "integration/engine_approval::after_a_day_nothing_is_approved_any_more_and_nothing_ever_happens",
         "e2e/crash_points::a_worker_that_dies_at_a_commit_is_taken_over_from")),
     Row("a kill before and after every commit of worker, tool server and command", (
-        "e2e/cli_crash_matrix::every_commit_of_every_way_of_writing_is_survived_in_five_minutes",
+        "e2e/cli_crash_matrix::every_commit_of_every_way_of_writing_is_survived",
         "e2e/crash_points::every_commit_of_a_return_is_counted_with_its_place",
         "e2e/crash_matrix_defects::a_host_that_adopts_nothing_is_red_where_an_effect_stands_that_nobody_heard_of",
         "e2e/crash_matrix_defects::a_tool_server_that_mails_again_is_red_where_a_mail_had_left_that_nobody_knew_of",
