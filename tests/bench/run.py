@@ -16,7 +16,7 @@ from typing import Any
 
 import uvloop
 
-from tests.bench import approving, claims, command, counts, durable, returns, waiting
+from tests.bench import approving, claims, command, counts, durable, evaluation, returns, waiting
 from tests.bench.figures import Figure, as_json, show
 from tests.bench.stand import NotDurableError, Stand, machine, stand
 
@@ -45,6 +45,7 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "waiting": ("100,000 workflows waiting", waiting.measure),
     "approving": ("A person's yes", approving.measure),
     "command": ("From the command to COMPLETED", command.measure),
+    "evaluation": ("The evaluation and the crash matrix", evaluation.measure),
 }
 
 
