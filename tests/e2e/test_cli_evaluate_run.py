@@ -290,6 +290,14 @@ def test_no_case_is_run_with_tools_that_did_not_pass_on_their_own(nowhere: Cli, 
     assert not home_of(nowhere.home).exists()
 
 
+@pytest.mark.long
+def test_each_tool_is_tried_on_its_own_first_where_that_is_asked_for(cli: Cli, tmp_path: Path):
+    found = evaluate(cli, tmp_path, chosen("normal-01"), "--contract-tests-first")
+    assert found.problems() == {}
+    assert {one.tool for one in found.report.contract_tests} == {tool.name for tool in TOOLS.values() if tool.writes}
+    assert {(one.passed, one.of, one.build) for one in found.report.contract_tests} == {(15, 15, found.report.build)}
+
+
 def test_rates_that_are_none_are_said_before_anything_is_started(nowhere: Cli, tmp_path: Path):
     file = rates_of(tmp_path)
     file.write_text(file.read_text(encoding="utf-8").replace("0.7", "0.0"), encoding="utf-8")
