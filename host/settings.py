@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from host.stack.home import default_root
-from host.stack.links import Links
+from host.stack.links import Links, Sealing
 from shared_contracts.named_file import unnameable
 from shared_contracts.told import complaints, missing
 
@@ -79,6 +79,21 @@ class Settings(BaseSettings):
         description="the private key that signs tokens, made by `kessai secrets`",
         examples=["secrets/signing.jwk"],
     )
+    sealer_dsn: SecretStr | None = Field(
+        None,
+        description="the connection of the role that seals the record in the database `host`",
+        examples=["host=db.example dbname=host user=host_sealer passfile=secrets/host_sealer.pgpass"],
+    )
+    seal_key_file: Named | None = Field(
+        None,
+        description="the private key that seals the record, made by `kessai secrets`",
+        examples=["secrets/seal-host.jwk"],
+    )
+    seal_keys_file: Named | None = Field(
+        None,
+        description="the public keys of both sides' seals, made by `kessai secrets`",
+        examples=["secrets/seal-keys.json"],
+    )
     authz_file: Named = _DATA / "authz-v7.json"
     principal: str = "returns-desk@acme-jp"
     planner: Literal["conformance"] = "conformance"
@@ -132,13 +147,26 @@ def links(settings: Settings) -> Links | None:
     """Give database and tool server by address; None where neither is set, and this machine's own stack is used."""
     dsn, url, issuer, key = settings.dsn, settings.server_url, settings.issuer, settings.signing_key_file
     if dsn is not None and url is not None and issuer is not None and key is not None:
-        return Links(dsn.get_secret_value(), url, url if settings.audience is None else settings.audience, issuer, key)
+        audience = url if settings.audience is None else settings.audience
+        return Links(dsn.get_secret_value(), url, audience, issuer, key, sealing(settings))
     needed = {"DSN": dsn, "SERVER_URL": url, "ISSUER": issuer, "SIGNING_KEY_FILE": key}
     lacking = [name for name, value in needed.items() if value is None]
     if len(lacking) == len(needed):
         return None
     others = ", ".join(f"{PREFIX}{name}" for name in needed if name not in lacking)
     raise SettingsError("\n".join([*map(lacks, lacking), f"Or unset {others} to use this machine's own stack."]))
+
+
+def sealing(settings: Settings) -> Sealing | None:
+    """Give what seals the record; None where nothing of it is set. Raises SettingsError where something is missing."""
+    dsn, key, keys = settings.sealer_dsn, settings.seal_key_file, settings.seal_keys_file
+    if dsn is not None and key is not None and keys is not None:
+        return Sealing(dsn.get_secret_value(), key, keys)
+    needed = {"SEALER_DSN": dsn, "SEAL_KEY_FILE": key, "SEAL_KEYS_FILE": keys}
+    lacking = [name for name, value in needed.items() if value is None]
+    if len(lacking) == len(needed):
+        return None
+    raise SettingsError("\n".join(map(lacks, lacking)))
 
 
 def elsewhere(settings: Settings) -> str | None:

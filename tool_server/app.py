@@ -2,6 +2,7 @@
 
     EdgeGuard (Host, Origin) ─┬─ POST /mcp ── Gate (bearer, rate, body, scope) ── MCP, both revisions ── dispatcher
                               ├─ GET  /.well-known/oauth-protected-resource/mcp
+                              ├─ POST /heads ── a host's signed head ── the log's own
                               └─ GET  /healthz   /readyz
 
 Invariant: there is no other way to a tool than through the guard and the gate, and no switch that opens one.
@@ -10,7 +11,7 @@ Invariant: there is no other way to a tool than through the guard and the gate, 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from urllib.parse import urlsplit
 
 import structlog
@@ -21,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from shared_contracts.seal import PATH
 from tool_server.answers import refusal
 from tool_server.auth import Verifier
 from tool_server.challenge import Challenges, metadata
@@ -32,6 +34,7 @@ from tool_server.limits import Rates
 from tool_server.log import exception_fields
 from tool_server.mcp_server import DispatcherProtocol, build_mcp_server
 from tool_server.readiness import unready
+from tool_server.sealing import Sealing, seal_parts
 from tool_server.settings import Settings
 
 log = structlog.get_logger()
@@ -61,15 +64,21 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
     async def protected_resource(_request: Request) -> Response:
         return JSONResponse(metadata(settings.resource, keyring.trust().issuers))
 
+    sealed = seal_parts(settings)
+    sealing = None if sealed is None else Sealing(sealed)
+    if sealing is None:
+        log.warning("record_not_sealed", setting="KESSAI_TOOLS_SEALER_DSN")
+
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with dispatcher, manager.run():
+        async with nullcontext() if sealing is None else sealing, dispatcher, manager.run():
             yield
 
     app = Starlette(
         routes=[
             Route(urlsplit(settings.resource).path, Gate(StreamableHTTPASGIApp(manager), parts), methods=["POST"]),
             Route(challenges.metadata_path, protected_resource, methods=["GET"]),
+            *([] if sealing is None else [Route(PATH, sealing.heads, methods=["POST"])]),
             Route("/healthz", healthz, methods=["GET"]),
             Route("/readyz", readyz, methods=["GET"]),
         ],

@@ -48,9 +48,9 @@ Resource = Annotated[str, AfterValidator(_canonical_resource)]
 _ISSUERS = "the file that says whose tokens are taken, made by `kessai secrets`"
 
 
-def _dsn(what: str, role: str) -> Any:
+def _dsn(what: str, role: str, default: Any = ...) -> Any:
     example = f"host=db.example dbname=tools user={role} passfile=secrets/{role}.pgpass"
-    return Field(description=what, examples=[example])
+    return Field(default, description=what, examples=[example])
 
 
 PerSecond = Annotated[float, Field(gt=0, le=1_000_000)]
@@ -82,6 +82,11 @@ class Settings(BaseSettings):
     returns_dsn: SecretStr = _dsn("the connection of the tools that make returns", "tools_returns")
     notices_dsn: SecretStr = _dsn("the connection of the tools that send notices", "tools_notices")
     document_dsn: SecretStr = _dsn("the connection of the tools that read documents", "tools_document")
+
+    # who seals the record; the three go together, and without them nothing is sealed
+    sealer_dsn: SecretStr | None = _dsn("the connection of the role that seals the log", "tools_sealer", None)
+    seal_key_file: Path | None = None
+    seal_keys_file: Path | None = None
 
     maildir: Path | None = None
     smtp_host: str | None = None

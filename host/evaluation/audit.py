@@ -35,9 +35,9 @@ class Auditors:
 
 async def reconciled(auditors: Auditors) -> Comparison:
     """Read and compare. Raises NotReadyError."""
-    async with _reading("KESSAI_AUDIT_TOOLS_DSN", auditors.tools) as tools:
+    async with reading("KESSAI_AUDIT_TOOLS_DSN", auditors.tools) as tools:
         served = Served(await audit_tools.log(tools), await audit_tools.made(tools))
-    async with _reading("KESSAI_AUDIT_HOST_DSN", auditors.host) as host:
+    async with reading("KESSAI_AUDIT_HOST_DSN", auditors.host) as host:
         ledger = await audit.ledger(host)
     found = compare(served, ledger)
     if found.findings == ():
@@ -47,15 +47,15 @@ async def reconciled(auditors: Auditors) -> Comparison:
 
 async def reconciled_case(auditors: Auditors, case: str) -> Comparison:
     """Read and compare one workflow: what is its own, what claims to be, and the like of what it made. As above."""
-    async with _reading("KESSAI_AUDIT_TOOLS_DSN", auditors.tools) as tools:
+    async with reading("KESSAI_AUDIT_TOOLS_DSN", auditors.tools) as tools:
         log = await audit_tools.log(tools, [], case)
         made = of_one(await audit_tools.made(tools), case, {row.idempotency_key for row in log})
     keys = {row.idempotency_key for row in made if row.idempotency_key is not None}
-    async with _reading("KESSAI_AUDIT_HOST_DSN", auditors.host) as host:
+    async with reading("KESSAI_AUDIT_HOST_DSN", auditors.host) as host:
         ledger = await audit.ledger(host, audit.Only(case, [row.jti for row in log], sorted(keys)))
     tokens = {row.jti for row in ledger.attempts if row.workflow_id == case}
     keys = {row.idempotency_key for row in ledger.effects if row.workflow_id == case}
-    async with _reading("KESSAI_AUDIT_TOOLS_DSN", auditors.tools) as tools:
+    async with reading("KESSAI_AUDIT_TOOLS_DSN", auditors.tools) as tools:
         again = Served(await audit_tools.log(tools, sorted(tokens)), await audit_tools.made(tools, sorted(keys)))
     return compare(looked_at_again(Served(log, made), again, tokens, keys), ledger)
 
@@ -64,7 +64,7 @@ async def _again(auditors: Auditors, served: Served, found: Comparison) -> Serve
     """Read what was suspected once more, and what stands under the key of each call that is found by then."""
     tokens = {finding.id for finding in found.findings}
     keys = {finding.key for finding in found.findings if finding.key is not None}
-    async with _reading("KESSAI_AUDIT_TOOLS_DSN", auditors.tools) as tools:
+    async with reading("KESSAI_AUDIT_TOOLS_DSN", auditors.tools) as tools:
         log = await audit_tools.log(tools, sorted(tokens))
         keys |= {row.idempotency_key for row in log if row.idempotency_key is not None}
         again = Served(log, await audit_tools.made(tools, sorted(keys)))
@@ -72,7 +72,7 @@ async def _again(auditors: Auditors, served: Served, found: Comparison) -> Serve
 
 
 @asynccontextmanager
-async def _reading(setting: str, dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
+async def reading(setting: str, dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
     """Turn what keeps an auditor from reading into words; none of them is secret."""
     try:
         async with audit.snapshot(dsn) as connection:

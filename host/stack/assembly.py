@@ -13,11 +13,11 @@ from pathlib import Path
 from host.stack.build import Build
 from host.stack.home import Home
 from host.stack.keys import KeyFiles, issuer_of
-from host.stack.links import Links
+from host.stack.links import Links, Sealing
 from host.stack.ports import LOOPBACK
 from host.stack.postgres import PostgresChoice, Server
 from host.stack.processes import Program, python_module
-from host.stack.roles import AUDITOR, OWNER, Side, dsn
+from host.stack.roles import AUDITOR, OWNER, SEALER, Side, dsn
 from shared_contracts.contract import FAMILIES
 
 HOST, TOOLS = "host.cli", "tool_server.cli"
@@ -78,13 +78,22 @@ def auditor_dsn(parts: StackParts, side: Side) -> str:
 def links_of(parts: StackParts, port: int) -> Links:
     """What the engine needs to work against the tool server on that port."""
     url = resource_at(port)
-    return Links(host_dsn(parts), url, url, issuer_of(parts.home), parts.keys.signing)
+    return Links(host_dsn(parts), url, url, issuer_of(parts.home), parts.keys.signing, sealing_of(parts))
+
+
+def sealing_of(parts: StackParts) -> Sealing:
+    """What seals the host's record."""
+    sealer = dsn(parts.home, parts.server, Side.HOST, SEALER[Side.HOST])
+    return Sealing(sealer, parts.keys.seal_host, parts.keys.seal_keys)
 
 
 def tool_server(parts: StackParts, port: int) -> Program:
     """One role per tool family, the issuers' public keys, and the Maildir."""
     own = {
         **{f"KESSAI_TOOLS_{name.upper()}_DSN": _tools_dsn(parts, f"tools_{name}") for name in FAMILIES},
+        "KESSAI_TOOLS_SEALER_DSN": _tools_dsn(parts, SEALER[Side.TOOLS]),
+        "KESSAI_TOOLS_SEAL_KEY_FILE": str(parts.keys.seal_tools),
+        "KESSAI_TOOLS_SEAL_KEYS_FILE": str(parts.keys.seal_keys),
         "KESSAI_TOOLS_RESOURCE": resource_at(port),
         "KESSAI_TOOLS_ISSUERS_FILE": str(parts.keys.issuers),
         "KESSAI_TOOLS_HOST": LOOPBACK,
@@ -105,6 +114,9 @@ def worker(parts: StackParts, port: int) -> Program:
         "KESSAI_SERVER_URL": links.server_url,
         "KESSAI_ISSUER": links.issuer,
         "KESSAI_SIGNING_KEY_FILE": str(links.signing_key_file),
+        "KESSAI_SEALER_DSN": sealing_of(parts).dsn,
+        "KESSAI_SEAL_KEY_FILE": str(parts.keys.seal_host),
+        "KESSAI_SEAL_KEYS_FILE": str(parts.keys.seal_keys),
         "KESSAI_PULSE_FILE": str(pulse),
     }
     settings = dict(parts.choice.worker_settings) | own

@@ -26,11 +26,17 @@ PUBLISHED_MAX = 2  # the current one and the one before
 
 @dataclass(frozen=True, slots=True)
 class KeyFiles:
-    """`signing` is for the host alone; the next two, side by side, are what the tool server reads."""
+    """`signing` is for the host alone; the next two, side by side, are what the tool server reads.
+
+    Each side seals its record with a key of its own, which signs nothing else; `seal_keys` has the public halves.
+    """
 
     signing: Path
     jwks: Path
     issuers: Path
+    seal_host: Path
+    seal_tools: Path
+    seal_keys: Path
     lock: Path
 
 
@@ -41,7 +47,10 @@ def key_files(home: Home) -> KeyFiles:
 
 def key_files_in(directory: Path, lock: Path) -> KeyFiles:
     """Where they lie in any directory of ours."""
-    return KeyFiles(directory / "signing.jwk", directory / "jwks.json", directory / "issuers.json", lock)
+    return KeyFiles(
+        directory / "signing.jwk", directory / "jwks.json", directory / "issuers.json",
+        directory / "seal-host.jwk", directory / "seal-tools.jwk", directory / "seal-keys.json", lock,
+    )  # fmt: skip
 
 
 def issuer_of(home: Home) -> str:
@@ -64,6 +73,21 @@ def ensure_key_files(files: KeyFiles, issuer: str) -> None:
     if current["kid"] not in [key.get("kid") for key in _published(files.jwks)]:
         _publish(files.jwks, [current])
     _trust(files.issuers, issuer, files.jwks)
+    _ensure_seals(files)
+
+
+def _ensure_seals(files: KeyFiles) -> None:
+    """Each side's key, and all public halves that ever were: a head of long ago still wants its own."""
+    found = read_json(files.seal_keys)
+    wanted = {side: [] if found is None else list(found.get(side, ())) for side in ("host", "tools")}
+    for side, file in (("host", files.seal_host), ("tools", files.seal_tools)):
+        if not file.exists():
+            write_secret(file, json.dumps(_generate(), indent=1) + "\n")
+        mine = public_part(read_signing_key(file))
+        if mine not in wanted[side]:
+            wanted[side].insert(0, mine)
+    if wanted != found:
+        write_secret(files.seal_keys, json.dumps(wanted, indent=1) + "\n")
 
 
 def rotate_keys(files: KeyFiles) -> str:

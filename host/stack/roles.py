@@ -24,9 +24,10 @@ class Side(StrEnum):
 
 OWNER = {Side.HOST: "host_owner", Side.TOOLS: "tools_owner"}
 AUDITOR = {Side.HOST: "host_auditor", Side.TOOLS: "tools_auditor"}
+SEALER = {Side.HOST: "host_sealer", Side.TOOLS: "tools_sealer"}
 LIMITED = {  # made by each side's migrations
-    Side.HOST: ("host_rt", AUDITOR[Side.HOST]),
-    Side.TOOLS: (*(f"tools_{family}" for family in FAMILIES), AUDITOR[Side.TOOLS]),
+    Side.HOST: ("host_rt", SEALER[Side.HOST], AUDITOR[Side.HOST]),
+    Side.TOOLS: (*(f"tools_{family}" for family in FAMILIES), SEALER[Side.TOOLS], AUDITOR[Side.TOOLS]),
 }
 
 

@@ -6,6 +6,7 @@ where others can read it.
     postgres          the superuser's password        signing.jwk   the worker's alone
     ROLE              a role's password               jwks.json     what verifies it: the tool server's
     ROLE.pgpass       the same as libpq reads it      issuers.json  whose tokens the tool server takes
+    seal-SIDE.jwk     what seals that side's record   seal-keys.json  what verifies both sides' seals: everybody's
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from host.stack.serving import ADMIN
 
 COMPOSE_ISSUER = "https://compose.kessai.invalid"  # a name under .invalid is nobody's
 ROLES = tuple(role for side in Side for role in (OWNER[side], *LIMITED[side]))
-KEYS = ("signing.jwk", "jwks.json", "issuers.json")
+KEYS = ("signing.jwk", "jwks.json", "issuers.json", "seal-host.jwk", "seal-tools.jwk", "seal-keys.json")
 NAMES = (ADMIN, *ROLES, *(f"{role}.pgpass" for role in ROLES), *KEYS)
 
 

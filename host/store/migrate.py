@@ -21,7 +21,7 @@ from shared_contracts.contract import Tool
 from shared_contracts.named_file import Unread, read_text
 from shared_contracts.tools import TOOLS
 
-ROLES = ("host_rt", "host_auditor")
+ROLES = ("host_rt", "host_sealer", "host_auditor")
 WAIVED = "for trying out and for tests: said when the database was made"
 _LOCK = 118058463519594  # beside stop_lock_key() of the first migrations
 

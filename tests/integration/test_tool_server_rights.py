@@ -183,7 +183,7 @@ def test_no_role_is_more_than_a_login(shop: Shop) -> None:
         list(ROLES),
     )
     assert {name for (name,) in rows} == set(ROLES)
-    assert {f"tools_{family}" for family in FAMILIES} | {"tools_auditor"} == set(ROLES)
+    assert {f"tools_{family}" for family in FAMILIES} | {"tools_sealer", "tools_auditor"} == set(ROLES)
 
 
 RETURN: LiteralString = """

@@ -69,6 +69,7 @@ _FILLED = (
     "external_task", "planner_cost", "approver_key", "approval_request", "approval", "procrastinate_jobs",
     "procrastinate_events", "procrastinate_workers", "stop", "stop_log", "reconciliation", "compensation",
     "release_log", "rollout_log", "admission", "case_check",
+    "seal_link", "seal_head", "seal_witness", "seal_cut", "seal_restored",
 )  # fmt: skip
 
 

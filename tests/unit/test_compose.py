@@ -12,7 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from host import settings as host_settings
-from host.stack.roles import AUDITOR, LIMITED, OWNER, Side
+from host.stack.roles import AUDITOR, LIMITED, OWNER, SEALER, Side
 from host.stack.secrets import COMPOSE_ISSUER, NAMES
 from shared_contracts.contract import FAMILIES
 from tests.support.compose import FILE, ROOT, SECRETS, SERVICES, environment, ours, secrets_of
@@ -23,6 +23,7 @@ from tool_server.edge import served_hosts
 HOST, TOOLS = ours("kessai"), ours("kessai-tools")
 OURS = HOST | TOOLS
 AUDIT = "reconcile"
+SEAL_KEYS = "seal-keys.json"  # public halves alone
 LASTING = {name for name, service in SERVICES.items() if service["restart"] == "unless-stopped"}
 DSNS = [(name, key) for name, service in OURS.items() for key in environment(service) if key.endswith("_DSN")]
 
@@ -83,6 +84,8 @@ def test_every_connection_goes_to_its_own_database_as_its_own_role_without_a_pas
     known = conninfo_to_dict(environment(SERVICES[name])[key])
     side, family = (Side.HOST if name in HOST else Side.TOOLS), key.removesuffix("_DSN").split("_")[-1].lower()
     roles = {"dsn": "host_rt", "kessai": "host_rt", "migrate": OWNER[side]} | {f: f"tools_{f}" for f in FAMILIES}
+    if family == "sealer":
+        roles = {family: SEALER[side]}
     if name == AUDIT:
         side, roles = Side(family), {of.value: role for of, role in AUDITOR.items()}
     assert set(known) == {"host", "dbname", "user", "passfile"}
@@ -93,7 +96,7 @@ def test_every_connection_goes_to_its_own_database_as_its_own_role_without_a_pas
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_secret_that_a_setting_names_is_given_to_its_service(name: str) -> None:
     service = SERVICES[name]
-    named = set(re.findall(rf"{SECRETS}/([\w.]+)", " ".join(environment(service).values())))
+    named = set(re.findall(rf"{SECRETS}/([\w.-]+)", " ".join(environment(service).values())))
     sides = {Side.HOST: environment(service).get("KESSAI_ROLE_PASSWORDS")}
     sides[Side.TOOLS] = environment(service).get("KESSAI_TOOLS_ROLE_PASSWORDS")
     roles = {role for side, value in sides.items() if value == SECRETS for role in LIMITED[side]}
@@ -111,16 +114,22 @@ def test_every_secret_is_made_by_the_command_and_each_has_its_own_file() -> None
 
 
 def test_neither_program_is_given_a_secret_of_the_other() -> None:
-    host = {name for name in NAMES if name.startswith("host_")} | {"signing.jwk"}
-    tools = {name for name in NAMES if name.startswith("tools_")} | {"jwks.json", "issuers.json"}
+    host = {name for name in NAMES if name.startswith("host_")} | {"signing.jwk", "seal-host.jwk", SEAL_KEYS}
+    tools = {name for name in NAMES if name.startswith("tools_")} | {
+        "jwks.json",
+        "issuers.json",
+        "seal-tools.jwk",
+        SEAL_KEYS,
+    }
     auditors = {f"{role}.pgpass" for role in AUDITOR.values()}
-    allowed = {"postgres": {"postgres", *OWNER.values()}, "mail": set[str](), AUDIT: auditors}
+    allowed = {"postgres": {"postgres", *OWNER.values()}, "mail": set[str](), AUDIT: auditors | {SEAL_KEYS}}
     for name, service in SERVICES.items():
         assert secrets_of(service) <= allowed.get(name, host if name in HOST else tools)
     owners = {name for name in NAMES if name.split(".")[0] in OWNER.values()}
     for name in LASTING - {"postgres"}:
         assert not secrets_of(SERVICES[name]) & owners
-    assert [name for name, service in SERVICES.items() if "signing.jwk" in secrets_of(service)] == ["worker"]
+    for secret, whose in (("signing.jwk", "worker"), ("seal-host.jwk", "worker"), ("seal-tools.jwk", "tool-server")):
+        assert [name for name, service in SERVICES.items() if secret in secrets_of(service)] == [whose]
     assert {name for name, service in SERVICES.items() if secrets_of(service) & auditors} == {AUDIT}
 
 

@@ -1,4 +1,4 @@
-"""The database roles of the tool server: one per tool family, and an auditor who only reads.
+"""The database roles of the tool server: one per tool family, one that seals the log, and an auditor who only reads.
 
 Passwords come from a directory with one file per role, and reach the server as SCRAM verifiers.
 """
@@ -14,7 +14,7 @@ from shared_contracts.contract import FAMILIES
 from shared_contracts.named_file import Unread, read_text
 from tool_server.errors import ToolServerError
 
-ROLES = (*(f"tools_{family}" for family in FAMILIES), "tools_auditor")
+ROLES = (*(f"tools_{family}" for family in FAMILIES), "tools_sealer", "tools_auditor")
 _RIGHTS = sql.SQL("LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS")
 _CONNECTIONS_MAX = 100  # per role, over all replicas: one family that runs wild leaves room for the others
 

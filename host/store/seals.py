@@ -1,0 +1,39 @@
+"""Chain what was written, sign the end of the chain, and keep the heads of the other side: the sealer's statements.
+
+Invariant: a head is signed as the database gave it, and a head that wants a signature gets one, whoever chained it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from host.store.queries import load_queries
+from shared_contracts.seal import Head, Signer
+
+_SQL = load_queries(__file__)
+BATCH = 500
+
+
+async def seal_batch(connection: AsyncConnection[Any], signer: Signer) -> int:
+    """Seal at most a batch; give how many heads were signed. 0: nothing is new, or another sealer is at work."""
+    cursor = await connection.execute(_SQL["batch"], {"most": BATCH})
+    heads = [
+        Head(side="host", chain=chain, n=n, chained=chained, horizon=horizon, whole=whole, at=at)
+        for chain, n, chained, horizon, whole, at in await cursor.fetchall()
+    ]
+    for head in heads:
+        await connection.execute(_SQL["sign"], {"n": head.n, "signed": signer.sign(head)})
+    return len(heads)
+
+
+async def newest(connection: AsyncConnection[Any]) -> str | None:
+    """Give the newest head as it was signed; None while there is none."""
+    row = await (await connection.execute(_SQL["newest"])).fetchone()
+    return None if row is None else row[0]
+
+
+async def witness(connection: AsyncConnection[Any], head: Head, signed: str) -> None:
+    """Keep a head of the other side, which the caller has verified."""
+    await connection.execute(_SQL["witness"], {"n": head.n, "signed": signed})

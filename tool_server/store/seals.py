@@ -1,0 +1,34 @@
+"""Chain what was logged, sign the end of the chain, and keep the hosts' heads: the sealer's statements.
+
+Invariant: a head is signed as the database gave it, and a head that wants a signature gets one, whoever chained it.
+"""
+
+from __future__ import annotations
+
+from shared_contracts.seal import Head, Signer
+from tool_server.store.pool import Pool
+from tool_server.store.queries import queries
+
+_SQL = queries("seals")
+BATCH = 500
+
+
+async def seal_batch(pool: Pool, signer: Signer) -> int:
+    """Seal at most a batch; give how many heads were signed. 0: nothing is new, or another sealer is at work."""
+    async with pool.connection() as connection:
+        rows = await (await connection.execute(_SQL["batch"], {"most": BATCH})).fetchall()
+        for chain, n, chained, horizon, whole, at in rows:
+            head = Head(side="tools", chain=chain, n=n, chained=chained, horizon=horizon, whole=whole, at=at)
+            await connection.execute(_SQL["sign"], {"n": n, "signed": signer.sign(head)})
+    return len(rows)
+
+
+async def newest(pool: Pool) -> str | None:
+    """Give the newest head as it was signed; None while there is none."""
+    (signed,) = await pool.one(_SQL["newest"], {})
+    return None if signed is None else str(signed)
+
+
+async def witness(pool: Pool, head: Head, signed: str) -> None:
+    """Keep a head of a host, which the caller has verified."""
+    await pool.one(_SQL["witness"], {"n": head.n, "signed": signed})
