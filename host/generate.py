@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from host import rollout_views, stop_views, views
+from host import record_views, rollout_views, stop_views, views
 from host.evaluation import contract_documents, diagnosis, documents
 from host.evaluation.crash import documents as crash_documents
 from host.workflows.catalogue import CURRENT
@@ -32,6 +32,9 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "status": views.StackView,
     "doctor": views.Checks,
     "reconcile": documents.Reconciliation,
+    "audit_verify": record_views.RecordVerified,
+    "audit_export": record_views.RecordExported,
+    "audit_cut": record_views.RecordCut,
     "diagnose": diagnosis.Diagnosis,
     "contract_test": contract_documents.ContractTests,
     "crash_matrix": crash_documents.CrashMatrix,

@@ -94,6 +94,9 @@ class Settings(BaseSettings):
         description="the public keys of both sides' seals, made by `kessai secrets`",
         examples=["secrets/seal-keys.json"],
     )
+    record_days: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
+        None, description="how many days of the record are kept by `kessai audit cut`", examples=["730"]
+    )
     authz_file: Named = _DATA / "authz-v7.json"
     principal: str = "returns-desk@acme-jp"
     planner: Literal["conformance"] = "conformance"

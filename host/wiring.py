@@ -22,10 +22,10 @@ from host.engine.seal import Sealer
 from host.engine.wake import Wake, queue_app, waker
 from host.planner.conformance import ConformancePlanner
 from host.rights import kinds, pins, read_authorization
+from host.sealing import sealer_of
 from host.settings import Settings
-from host.stack.files import read_secret
 from host.stack.keys import read_signing_key
-from host.stack.links import Links, Sealing
+from host.stack.links import Links
 from host.store import rollout
 from host.store.pool import Pool
 from host.tool_client.client import ToolClient
@@ -35,7 +35,6 @@ from host.tool_client.mint import Minter, SigningKey
 from host.tool_client.pace import Pace, Rates
 from host.tool_client.readiness import Listing, NotReady, Reason
 from host.workflows.catalogue import WORKFLOWS
-from shared_contracts.seal import UnsealedError, keys_of, signer_of, trusted_keys
 from shared_contracts.tools import TOOLS
 
 PATIENCE_SECONDS = 30.0  # both may be restarted at once; a tool server is up within a few seconds
@@ -68,7 +67,7 @@ async def driver(settings: Settings, links: Links, patience_seconds: float = 0.0
     `patience_seconds` is for a tool server that cannot be reached: it may be starting at this very moment.
     """
     authorization = read_authorization(settings.authz_file)
-    sealer = None if links.sealing is None else sealer_of(links.sealing, links.server_url)
+    sealer = None if links.sealing is None else sealer_of(links.sealing, partial(exchange, links.server_url))
     key = SigningKey.from_jwk(read_signing_key(links.signing_key_file))
     minter = Minter(key, links.issuer, links.audience)
     size = min(POOL_SIZE_MAX, settings.concurrency + 4)
@@ -91,23 +90,6 @@ async def driver(settings: Settings, links: Links, patience_seconds: float = 0.0
         )
         async with sealed(sealer):
             yield Driver(parts, listing, pins(settings, authorization))
-
-
-def sealer_of(sealing: Sealing, server_url: str | None) -> Sealer:
-    """Read the keys; without a tool server's address no heads are exchanged. Raises NotReadyError, StackError."""
-    try:
-        signer = signer_of("host", read_secret(sealing.key_file).encode())
-        keys = trusted_keys(sealing.keys_file.read_bytes())
-    except (UnsealedError, OSError) as error:
-        what = f"KESSAI_SEAL_KEY_FILE, KESSAI_SEAL_KEYS_FILE: {error}"
-        raise NotReadyError(f"{what}\nName the files that `kessai secrets` made.") from error
-
-    async def nobody(_head: str) -> None:
-        return None
-
-    return Sealer(
-        sealing.dsn, signer, keys_of(keys, "tools"), nobody if server_url is None else partial(exchange, server_url)
-    )
 
 
 @asynccontextmanager

@@ -190,6 +190,27 @@ def revoke(
         typer.echo(asyncio.run(revoke_token(dsn, jti, _operator())))
 
 
+@app.command(epilog=_EXITS)
+def cut() -> None:
+    """Take out of the log what is older than KESSAI_TOOLS_RECORD_DAYS days, up to a signed head, which stays.
+
+    What is left verifies as before: `kessai audit verify`. Export first what has to be kept elsewhere.
+    """
+    from datetime import UTC, timedelta
+
+    from tool_server.errors import SettingsError
+    from tool_server.settings import OwnerSettings
+    from tool_server.settings import load as settings_of
+    from tool_server.store import seals
+
+    owner = settings_of(OwnerSettings)
+    if owner.record_days is None:
+        raise SettingsError("KESSAI_TOOLS_RECORD_DAYS is missing: how many days of the log are kept, such as 730")
+    before = datetime.now(UTC) - timedelta(days=owner.record_days)
+    last = asyncio.run(seals.cut(owner.migrate_dsn.get_secret_value(), before, _operator()))
+    typer.echo(f"the log begins behind line {last}" if last else f"nothing is older than {owner.record_days} days")
+
+
 @tools.command("list", epilog=_EXITS)
 def list_tools(as_json: Json = False) -> None:
     """List the tools, and which of them an operator has removed."""

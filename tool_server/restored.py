@@ -16,5 +16,6 @@ _SQL = queries("restored")
 async def doubt_waiting(dsn: str) -> int:
     """Say of each notice that is not at its end that it is unknown whether it left; give how many there were."""
     async with await AsyncConnection.connect(dsn, autocommit=False) as connection:
+        await connection.execute(_SQL["note_record"])
         await connection.execute(_SQL["doubt_pending"])
         return (await connection.execute(_SQL["doubt_sending"])).rowcount

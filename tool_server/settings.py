@@ -104,13 +104,14 @@ class Settings(BaseSettings):
 
 
 class OwnerSettings(BaseSettings):
-    """What the owner's commands need: `migrate`, `load`, `disable`, `enable`, `revoke`."""
+    """What the owner's commands need: `migrate`, `load`, `disable`, `enable`, `revoke`, `cut`."""
 
     model_config = _CONFIG
 
     migrate_dsn: SecretStr = _dsn("the connection of the owner of the database", "tools_owner")
     role_passwords: Path | None = None
     issuers_file: Path | None = None
+    record_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
 
 
 def _known() -> frozenset[str]:

@@ -14,6 +14,7 @@ import typer
 from host.cli import (
     approve,
     approvers,
+    audit,
     backup,
     baseline,
     contract_test,
@@ -122,6 +123,15 @@ stages.command("open", help=_help("rollout open", rollout.open_stage))(rollout.o
 stages.command("close", help=_help("rollout close", rollout.close))(rollout.close)
 stages.command("waive", help=_help("rollout waive", rollout.waive))(rollout.waive)
 app.add_typer(stages, name="rollout", rich_help_panel=CASES)
+
+record = typer.Typer(
+    help="Show that the record is whole, on both sides; export it, cut it, erase words.", no_args_is_help=True
+)
+record.command("verify", help=_help("audit verify", audit.verify))(audit.verify)
+record.command("export", help=_help("audit export", audit.export))(audit.export)
+record.command("cut", help=_help("audit cut", audit.cut))(audit.cut)
+record.command("erase", help=_help("audit erase", audit.erase))(audit.erase)
+app.add_typer(record, name="audit", rich_help_panel=READING)
 
 approver = typer.Typer(help="Whose signed yes or no the host takes.", no_args_is_help=True)
 approver.command("add", help=_help("approver add", approvers.add))(approvers.add)

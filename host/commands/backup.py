@@ -20,7 +20,7 @@ from host.stack import restore as remaking
 from host.stack.errors import StackError, StackProblem
 from host.stack.manifest import Backup, dump_file
 from host.stack.roles import Side
-from host.store import stops
+from host.store import seals, stops
 from host.views import BackupView, DumpView, RestoreView
 from shared_contracts.base import dump
 
@@ -67,6 +67,7 @@ async def restore(settings: Settings, directory: Path, *, as_json: bool) -> None
 async def _seal(dsn: str, found: Backup) -> None:
     reason = f"restored from the backup of {found.manifest.made_at.isoformat()}; its effects are not reconciled"
     async with await AsyncConnection.connect(dsn) as connection:
+        await seals.note_restored(connection)
         await stops.engage(connection, stops.EVERYTHING, By(operator(), operator(), None), reason, "restore")
         # what was restored is the backup's own, its functions too: that all is stopped is looked at, not believed
         cursor = await connection.execute("SELECT scope FROM stop WHERE engaged")

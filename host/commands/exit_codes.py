@@ -135,6 +135,26 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         Exit.FAILED: "they differ: what differs is printed by its id",
         Exit.NOTHING_COMPARED: "nothing was compared: neither side has a row",
     },
+    "audit verify": {
+        **_three(
+            "whole: every line is what was sealed, and each side has what the other kept",
+            "bad input: an option, a setting, keys, no export",
+            "not ready: databases, roles, settings, versions",
+        ),
+        Exit.FAILED: "it is not: what was changed, removed, put in, reordered or cut off is named",
+        Exit.NOTHING_COMPARED: "nothing was compared: nothing is sealed on either side",
+    },
+    "audit export": _three(
+        "exported, also where nothing is sealed",
+        "bad input: an option, a setting, a file that is there already",
+        "not ready: databases, roles, settings, versions",
+    ),
+    "audit cut": _three(
+        "cut, also where nothing is so old", "KESSAI_RECORD_DAYS is not set, or an option", "not ready: database"
+    ),
+    "audit erase": _three(
+        "the words are gone", "no such sealed row, or its words are gone already", "not ready: database"
+    ),
     "diagnose": {
         **_three("nothing deviates", _CASE, "not ready: databases, roles, settings, versions"),
         Exit.FAILED: "a first deviation is named",

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psycopg
 
 from host.commands.exits import CommandError, Exit
 from host.database import database
 from host.settings import Settings, for_tool_server, for_worker, home_root, links
-from host.stack.assembly import StackChoice, StackParts, host_owner_dsn
+from host.stack.assembly import StackChoice, StackParts, host_dsn, host_owner_dsn, sealing_of
 from host.stack.links import Links
 from host.stack.postgres import PostgresChoice
 from host.stack.removal import empty_home
-from host.stack.stack import temporary_database, temporary_parts, temporary_stack
+from host.stack.stack import temporary_parts, temporary_stack
 from host.store.pool import Pool
 
 POOL_SIZE_READING = 2
@@ -77,8 +79,9 @@ async def engines_dsn(settings: Settings) -> AsyncIterator[str]:
     if settings.dsn is not None:
         yield settings.dsn.get_secret_value()
         return
-    async with temporary_database(home_root(settings), choice(settings)) as dsn:
-        yield dsn
+    async with temporary_parts(home_root(settings), choice(settings)) as parts:
+        yield host_dsn(parts)
+        await _seal(parts)
 
 
 @asynccontextmanager
@@ -97,3 +100,13 @@ async def owning(settings: Settings) -> AsyncIterator[OwnersPlace]:
         return
     async with temporary_parts(home_root(settings), choice(settings)) as parts:
         yield OwnersPlace(host_owner_dsn(parts), parts)
+        await _seal(parts)
+
+
+async def _seal(parts: StackParts) -> None:
+    """Seal what the command has written, where no worker may be up that would; what is left the next process seals."""
+    from host.engine.seal import seal_all
+    from host.sealing import nobody, sealer_of
+
+    with suppress(psycopg.Error):
+        await seal_all(sealer_of(sealing_of(parts), nobody))

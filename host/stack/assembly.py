@@ -173,6 +173,12 @@ def note_restored(parts: StackParts) -> Program:
     return _command(parts, "note_restored", python_module(TOOLS, "restored"), _tools_owner(parts))
 
 
+def cut_log(parts: StackParts, days: int) -> Program:
+    """The tool server's own operator's act on its log."""
+    settings = _tools_owner(parts) | {"KESSAI_TOOLS_RECORD_DAYS": str(days)}
+    return _command(parts, "cut_log", python_module(TOOLS, "cut"), settings)
+
+
 def trust_approver(parts: StackParts, file: Path) -> Program:
     """An operator's act at the tool server, in a process of its own that gets nothing of the host's."""
     command = python_module(TOOLS, "approver", "trust", str(file))

@@ -5,6 +5,7 @@ Invariant: a head is signed as the database gave it, and a head that wants a sig
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -37,3 +38,20 @@ async def newest(connection: AsyncConnection[Any]) -> str | None:
 async def witness(connection: AsyncConnection[Any], head: Head, signed: str) -> None:
     """Keep a head of the other side, which the caller has verified."""
     await connection.execute(_SQL["witness"], {"n": head.n, "signed": signed})
+
+
+async def cut(connection: AsyncConnection[Any], before: datetime, actor: str) -> int:
+    """Take out what was sealed before a time, as the owner; give the line that it begins behind, 0 for none."""
+    row = await (await connection.execute(_SQL["cut"], {"before": before, "actor": actor})).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+async def erase(connection: AsyncConnection[Any], audit: int, actor: str) -> bool:
+    """Erase the words of a row, as the owner; tell whether there were any."""
+    row = await (await connection.execute(_SQL["erase"], {"audit": audit, "actor": actor})).fetchone()
+    return row is not None and bool(row[0])
+
+
+async def note_restored(connection: AsyncConnection[Any]) -> None:
+    """Note where a backup's record ends, as the owner, before anything is written to it."""
+    await connection.execute(_SQL["note_restored"])

@@ -11,3 +11,16 @@ SELECT newest_head()
 
 -- name: witness
 SELECT witness_head(%(n)s, %(signed)s)
+
+-- The owner's acts.
+
+-- name: cut
+SELECT cut_record(%(before)s, %(actor)s)
+
+-- name: erase
+SELECT erase_words(%(audit)s, %(actor)s)
+
+-- name: note_restored
+INSERT INTO seal_restored (n, seen, at)
+SELECT greatest((SELECT max(n) FROM seal_link), (SELECT max(n) FROM seal_cut), 0),
+       coalesce((SELECT max(seen) FROM seal_witness), 0), clock_now()

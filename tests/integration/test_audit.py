@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 from host.database import NotReadyError
 from host.domain.books import Logged, Made, Stands
 from host.evaluation.audit import Auditors, reconciled
-from host.store import audit, audit_tools, trial_tools
+from host.store import audit, audit_tools, sealed, sealed_tools, trial_tools
 from host.store.queries import load_queries
 from tests.integration.test_store_schema import numbered
 from tests.support.cluster import database_name, drop_database, dsn_of
@@ -60,15 +60,15 @@ async def _read(dsn: str) -> tuple[tuple[Logged, ...], tuple[Made, ...]]:
         return await audit_tools.log(connection), await audit_tools.made(connection)
 
 
-@pytest.mark.parametrize("module", [audit, audit_tools, trial_tools])
+@pytest.mark.parametrize("module", [audit, sealed, audit_tools, trial_tools, sealed_tools])
 def test_every_statement_is_prepared_by_the_role_that_runs_it(module: Any, ours: str) -> None:
-    dsn = ours if module is audit else tool_database().dsn("tools_auditor")
+    dsn = ours if module in {audit, sealed} else tool_database().dsn("tools_auditor")
     with psycopg.connect(dsn) as connection:
         for name, query in load_queries(module.__file__).items():
             connection.execute(f"PREPARE {name} AS {numbered(query)}".encode())
 
 
-@pytest.mark.parametrize("module", [audit_tools, trial_tools])
+@pytest.mark.parametrize("module", [audit_tools, trial_tools, sealed_tools])
 def test_every_statement_on_the_tool_servers_database_is_used(module: Any) -> None:
     text = Path(module.__file__).read_text(encoding="utf-8")
     assert all(f'_SQL["{name}"]' in text for name in load_queries(module.__file__))

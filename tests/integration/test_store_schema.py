@@ -23,7 +23,7 @@ from tests.support.engine import host_database
 
 ROOT = Path(host.__file__).parent
 # an auditor's statements on the tool server's database, which test_audit.py prepares there
-THEIRS = {"audit_tools", "trial_tools"}
+THEIRS = {"audit_tools", "trial_tools", "sealed_tools"}
 FILES = sorted(file for file in (ROOT / "store").glob("*.sql") if file.stem not in THEIRS)
 QUERIES = [(file.stem, name) for file in FILES for name in load_queries(str(file))]
 PARAMETER = re.compile(r"%\((\w+)\)s")

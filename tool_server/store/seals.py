@@ -5,6 +5,10 @@ Invariant: a head is signed as the database gave it, and a head that wants a sig
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from psycopg import AsyncConnection
+
 from shared_contracts.seal import Head, Signer
 from tool_server.store.pool import Pool
 from tool_server.store.queries import queries
@@ -32,3 +36,10 @@ async def newest(pool: Pool) -> str | None:
 async def witness(pool: Pool, head: Head, signed: str) -> None:
     """Keep a head of a host, which the caller has verified."""
     await pool.one(_SQL["witness"], {"n": head.n, "signed": signed})
+
+
+async def cut(dsn: str, before: datetime, actor: str) -> int:
+    """Take out what was sealed before a time, as the owner; give the line behind which the log begins, 0 for none."""
+    async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
+        row = await (await connection.execute(_SQL["cut"], {"before": before, "actor": actor})).fetchone()
+    return 0 if row is None else int(row[0])

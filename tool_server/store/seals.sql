@@ -11,3 +11,6 @@ SELECT calls.newest_head()
 
 -- name: witness
 SELECT calls.witness_head(%(n)s, %(signed)s)
+
+-- name: cut
+SELECT calls.cut_record(%(before)s, %(actor)s)
