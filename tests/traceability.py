@@ -107,6 +107,20 @@ TABLE: tuple[Row, ...] = (
     Row("120 cases", (
         "unit/evaluation_cases::there_are_120_cases_with_the_count_of_each_category",
         "unit/evaluation_cases::every_row_writes_out_its_six_expectations_and_its_four_flags")),
+    Row("the record: changed, removed, put in, reordered, cut off, written anew by one side", (
+        "integration/record_seal::what_a_superuser_spoils_is_found_and_named",
+        "integration/record_seal::an_end_that_was_cut_off_with_its_seals_is_missed_by_the_other_side",
+        "integration/record_seal::a_side_that_writes_its_record_anew_with_its_own_key_cannot_do_so_alone")),
+    Row("the record: sealed within a second, no row skipped, by one sealer", (
+        "integration/record_kept::what_is_written_is_sealed_within_a_second_by_one_of_two_loops",
+        "integration/record_seal::a_row_that_commits_late_under_an_earlier_number_is_sealed_by_the_next_batch",
+        "integration/record_kept::a_sealer_that_is_killed_in_the_middle_of_a_batch_leaves_no_gap_and_no_lock")),
+    Row("the record: verified offline, kept so long, words erased", (
+        "e2e/cli_audit::an_export_is_verified_on_another_machine_with_a_copy_of_the_public_keys",
+        "integration/record_kept::what_is_too_old_is_cut_behind_a_signed_head_and_the_rest_verifies",
+        "integration/record_kept::words_that_are_erased_are_gone_from_the_row_and_the_chain_stays_whole")),
+    Row("no secret and no personal data in an export of the record", (
+        "security/record_canary::no_word_number_or_address_that_anybody_typed_is_in_an_export",)),
     Row("two workers at one case", (
         "integration/engine_race::of_two_drivers_that_read_the_same_version_one_commits_a_hundred_times",
         "e2e/two_workers::cases_that_are_woken_many_times_are_done_once")),

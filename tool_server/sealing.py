@@ -37,7 +37,7 @@ from tool_server.store import seals
 from tool_server.store.pool import BusyError, Pool, UnavailableError
 from tool_server.store.role import WrongRoleError
 
-SECONDS = 0.5  # between rounds; what is new is sealed within a second
+SECONDS = 0.4  # between rounds; what is new is sealed within a second
 _KEY_BYTES_MAX = 64 * 1024
 _AWAY = (psycopg.Error, UnavailableError, BusyError, WrongRoleError)
 log = structlog.get_logger()

@@ -130,6 +130,7 @@ record = typer.Typer(
 record.command("verify", help=_help("audit verify", audit.verify))(audit.verify)
 record.command("export", help=_help("audit export", audit.export))(audit.export)
 record.command("cut", help=_help("audit cut", audit.cut))(audit.cut)
+record.command("restored", help=_help("audit restored", audit.restored))(audit.restored)
 record.command("erase", help=_help("audit erase", audit.erase))(audit.erase)
 app.add_typer(record, name="audit", rich_help_panel=READING)
 

@@ -88,3 +88,18 @@ def erase(
     from host.commands import audit
 
     launch(audit.erase(settings.load(), number))
+
+
+def restored() -> None:
+    """Take note that the host's database was restored from a dump: to be run once, before a worker works on it.
+
+    What the tool server has seen beyond the dump is then no missing end. kessai restore does this itself; the other
+    side's own is kessai-tools restored.
+
+    \b
+    kessai audit restored
+    """
+    from host import settings
+    from host.commands import audit
+
+    launch(audit.restored(settings.load()))

@@ -6,11 +6,11 @@ Invariant: keys are those that the operator names, or this machine's own; none c
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from psycopg import AsyncConnection
 from rich.text import Text
@@ -95,11 +95,8 @@ async def cut(settings: Settings, *, as_json: bool) -> None:
 
 async def erase(settings: Settings, number: int) -> None:
     """Erase the words of one line; that it was done is a line itself."""
-    async with owning(settings) as place:
-        if place.dsn is None:
-            raise SettingsError(lacks("MIGRATE_DSN"))
-        async with await AsyncConnection.connect(place.dsn, autocommit=True) as connection:
-            done = await seals.erase(connection, number, operator())
+    async with _owner(settings) as connection:
+        done = await seals.erase(connection, number, operator())
     if not done:
         mend = "kessai audit verify and an export name each line's row; a new row is sealed within a second."
         raise CommandError(Exit.BAD_INPUT, f"no sealed row {number} of the audit has words to erase", mend)
@@ -119,6 +116,22 @@ def _new(file: Path) -> Iterator[TextIO]:
     except BaseException:  # an interruption too: half an export is none
         file.unlink(missing_ok=True)
         raise
+
+
+async def restored(settings: Settings) -> None:
+    """Note where the record of a dump ends."""
+    async with _owner(settings) as connection:
+        await seals.note_restored(connection)
+    say("it is noted where the restored record ends; the tool server's own operator runs: kessai-tools restored")
+
+
+@asynccontextmanager
+async def _owner(settings: Settings) -> AsyncIterator[AsyncConnection[Any]]:
+    async with owning(settings) as place:
+        if place.dsn is None:
+            raise SettingsError(lacks("MIGRATE_DSN"))
+        async with await AsyncConnection.connect(place.dsn, autocommit=True) as connection:
+            yield connection
 
 
 def _keys(settings: Settings, files: list[Path]) -> SealKeys:

@@ -152,6 +152,7 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
     "audit cut": _three(
         "cut, also where nothing is so old", "KESSAI_RECORD_DAYS is not set, or an option", "not ready: database"
     ),
+    "audit restored": _three("it is noted", not_ready="not ready: database"),
     "audit erase": _three(
         "the words are gone", "no such sealed row, or its words are gone already", "not ready: database"
     ),

@@ -20,7 +20,7 @@ from psycopg import AsyncConnection
 from host.store import seals
 from shared_contracts.seal import Signer, UnsealedError, opened
 
-SECONDS = 0.5  # between rounds; what is new is sealed within a second
+SECONDS = 0.4  # between rounds; what is new is sealed within a second
 QUIET_ROUNDS = 10  # after so many, the tool server is asked for its head although ours is the same
 CONNECT_SECONDS = 5
 _SESSION = "-c lock_timeout=2000 -c statement_timeout=10000 -c idle_in_transaction_session_timeout=10000"

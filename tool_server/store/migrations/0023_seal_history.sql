@@ -75,7 +75,9 @@ CREATE FUNCTION calls.sealed_call(l calls.log, salt uuid) RETURNS text LANGUAGE 
     RETURN jsonb_build_object('id', l.seq, 'iss', l.iss, 'sub', calls.sealed_value(l.sub, salt),
         'client_id', calls.sealed_value(l.client_id, salt), 'kid', l.kid, 'jti', calls.sealed_value(l.jti, salt),
         'use', l.use, 'purpose', l.purpose, 'tenant_id', calls.sealed_value(l.tenant_id, salt),
-        'task_id', calls.sealed_value(l.task_id, salt), 'tool', calls.sealed_value(l.tool, salt), 'version', l.version,
+        'task_id', calls.sealed_value(l.task_id, salt), 'version', l.version,
+        -- without a version there is no such tool, and the name is whatever its caller wrote
+        'tool', CASE WHEN l.version IS NULL THEN 'sha256:' || calls.sha256_hex(salt || ' ' || l.tool) ELSE l.tool END,
         'resource', calls.sealed_value(l.resource, salt), 'arguments_sha256', l.arguments_sha256,
         'idempotency_key', calls.sealed_value(l.idempotency_key, salt), 'attempt', l.attempt, 'outcome', l.outcome,
         'duration_us', l.duration_us, 'approval_event', calls.sealed_value(l.approval_event, salt),

@@ -1,0 +1,124 @@
+"""Heads over real HTTP: a tool server takes those of a trusted host, gives its own for them, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import SecretStr
+
+from host.stack.keys import ensure_key_files, key_files_in
+from host.tool_client.heads import exchange
+from shared_contracts.base import dump
+from shared_contracts.seal import HEAD_CHARACTERS_MAX, Head, Signer, keys_of, opened, signer_of, trusted_keys
+from tests.support.sealing import worked_shop
+from tests.support.server import Server, StubDispatcher, running, wait_until
+from tests.support.tool_shop import Shop
+from tool_server.errors import SettingsError
+from tool_server.sealing import seal_parts
+
+AT = "2026-08-01T00:00:00.000000Z"
+HEAD = Head(side="host", chain=str(uuid.uuid4()), n=7, chained="ab" * 32, horizon="900", whole=True, at=AT)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return worked_shop(tmp_path)
+
+
+def sealing(directory: Path, shop: Shop) -> dict[str, Any]:
+    """A tool server's three settings, with keys as `kessai secrets` makes them."""
+    files = key_files_in(directory, directory / ".lock")
+    ensure_key_files(files, "https://host.example")
+    return {
+        "sealer_dsn": shop.database.dsn("tools_sealer"),
+        "seal_key_file": files.seal_tools,
+        "seal_keys_file": files.seal_keys,
+    }
+
+
+@pytest.fixture
+def server(tmp_path: Path, shop: Shop) -> Iterator[Server]:
+    with running(StubDispatcher(), tmp_path, **sealing(tmp_path, shop)) as opened_server:
+        yield opened_server
+
+
+def signer(tmp_path: Path, side: Any) -> Signer:
+    return signer_of(side, (tmp_path / f"seal-{side}.jwk").read_bytes())
+
+
+def kept(shop: Shop) -> list[str]:
+    return [text for (text,) in shop.rows("SELECT signed FROM calls.seal_witness ORDER BY seen")]
+
+
+def test_a_trusted_hosts_head_is_kept_once_and_answered_with_the_logs_own(
+    tmp_path: Path, shop: Shop, server: Server
+) -> None:
+    wait_until(lambda: shop.one("SELECT count(*) FROM calls.seal_head WHERE signed IS NOT NULL") == 1)
+    mine = signer(tmp_path, "host").sign(HEAD)
+    theirs = {asyncio.run(exchange(server.url, mine)) for _ in range(3)}
+    (text,) = theirs
+    assert text is not None
+    keys = trusted_keys((tmp_path / "seal-keys.json").read_bytes())
+    assert opened(text, "tools", keys_of(keys, "tools")).n == shop.one("SELECT count(*) FROM calls.log")
+    assert kept(shop) == [mine]
+
+
+def test_nothing_but_a_trusted_hosts_head_is_kept_and_none_is_told_ours(
+    tmp_path: Path, shop: Shop, server: Server
+) -> None:
+    host, tools = signer(tmp_path, "host"), signer(tmp_path, "tools")
+    head, payload, signature = host.sign(HEAD).split(".")
+    wrong = [
+        "", "x", "a.b.c", head, f"{head}.{payload}", f"{head}.{payload}.", f"{head}.{payload}.{signature}.", "é.é.é",
+        f"{head}.{payload}.{signature[:-4]}AAAA",
+        f"{head}.{host.sign(HEAD.model_copy(update={'n': 8})).split('.')[1]}.{signature}",
+        replace(host, key=Ed25519PrivateKey.generate()).sign(HEAD),  # a stranger's
+        tools.sign(HEAD),  # signed by the other side, which cannot speak for a host
+        tools.sign(HEAD.model_copy(update={"side": "tools"})),  # its own head, sent back to it
+        host.sign(HEAD.model_copy(update={"side": "tools"})),  # a host that speaks for the tool server
+        server.issuer.token(), server.issuer.probe(),  # good tokens, and no heads
+        json.dumps(dump(HEAD)),
+    ]  # fmt: skip
+    for text in wrong:
+        answer = server.client.post(f"{server.origin}/heads", content=text.encode())
+        assert (answer.status_code, answer.json()["error"]["data"]["code"]) == (403, "invalid_request"), text
+        assert "head" not in answer.json()
+    assert server.client.post(f"{server.origin}/heads", content=b"x" * (HEAD_CHARACTERS_MAX + 1)).status_code == 413
+    assert server.client.get(f"{server.origin}/heads").status_code == 405
+    assert kept(shop) == []
+
+
+def test_what_was_logged_last_is_sealed_when_the_server_ends(tmp_path: Path, shop: Shop, server: Server) -> None:
+    server.stop()
+    calls = shop.one("SELECT count(*) FROM calls.log")
+    wait_until(lambda: shop.one("SELECT count(*) FROM calls.seal_link") == calls)
+
+
+def test_of_the_three_settings_none_is_given_without_the_others(tmp_path: Path, shop: Shop) -> None:
+    whole = sealing(tmp_path, shop)
+    assert seal_parts(shop.settings) is None
+    assert seal_parts(shop.settings.model_copy(update=_typed(whole))) is not None
+    for name in whole:
+        missing = {key: value for key, value in _typed(whole).items() if key != name}
+        with pytest.raises(SettingsError, match=f"KESSAI_TOOLS_{name.upper()}: needed too"):
+            seal_parts(shop.settings.model_copy(update=missing))
+    (tmp_path / "seal-tools.jwk").write_text("{}")
+    with pytest.raises(SettingsError, match="no private Ed25519 JWK"):
+        seal_parts(shop.settings.model_copy(update=_typed(whole)))
+
+
+def _typed(settings: dict[str, Any]) -> dict[str, Any]:
+    return settings | {"sealer_dsn": SecretStr(settings["sealer_dsn"])}
+
+
+def test_where_nothing_is_sealed_there_is_no_such_place(tmp_path: Path) -> None:
+    with running(StubDispatcher(), tmp_path) as server:
+        assert server.client.post(f"{server.origin}/heads", content=b"x").status_code == 404

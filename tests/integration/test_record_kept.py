@@ -1,0 +1,224 @@
+"""The sealed record over time: how soon it is sealed, who dies meanwhile, what is cut, erased, restored, exported."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from host.domain.sealed import Kind
+from host.engine.seal import run
+from host.evaluation import sealed
+from host.store import seals
+from shared_contracts.seal import SealKeys
+from tests.support.engine import asynchronous
+from tests.support.sealing import Kept, record, signers, worked_shop
+from tests.support.tool_shop import Shop
+from tool_server.store import seals as tool_seals
+
+# how long each line waited for its batch, by the database's one clock
+LAG = (
+    "SELECT max(h.at - a.at) FROM audit a JOIN seal_link l ON l.source = 'audit' AND l.row_id = a.audit_id::text"
+    " JOIN LATERAL (SELECT * FROM seal_head WHERE n >= l.n ORDER BY n LIMIT 1) h ON true WHERE a.resource LIKE 'S-%'"
+)
+UNSEEN = (
+    "SELECT (SELECT count(*) FROM audit) - count(*) FROM seal_link l WHERE l.source = 'audit'"
+    " AND EXISTS (SELECT FROM seal_head h WHERE h.n >= l.n AND h.signed IS NOT NULL)"
+)
+DIES = """
+import sys, psycopg
+with psycopg.connect(sys.argv[1]) as connection:
+    connection.execute("SELECT * FROM seal_batch(500)")
+    print("chained", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return worked_shop(tmp_path)
+
+
+async def _all_signed(kept: Kept) -> None:
+    async with asyncio.timeout(20):
+        while kept.host(UNSEEN) != [(0,)]:  # noqa: ASYNC110 - only the database tells
+            await asyncio.sleep(0.02)
+
+
+@asynchronous
+async def test_what_is_written_is_sealed_within_a_second_by_one_of_two_loops(shop: Shop):
+    async with record(shop) as kept:
+        stop = asyncio.Event()
+        loops = [asyncio.create_task(run(kept.sealer, stop)) for _ in range(2)]
+        for name in ("S-1", "S-2"):
+            kept.note(name)
+            await _all_signed(kept)
+        kept.note("S-3")
+        stop.set()
+        await asyncio.gather(*loops)  # what came last is sealed on the way out
+        await kept.seal()
+        ((lag,),) = kept.host(LAG)
+        verdict = (await kept.verified())["host"]
+    assert lag < timedelta(seconds=1)
+    assert verdict.findings == []
+    assert verdict.seen == verdict.last
+
+
+@asynchronous
+async def test_a_sealer_that_is_killed_in_the_middle_of_a_batch_leaves_no_gap_and_no_lock(shop: Shop):
+    async with record(shop) as kept:
+        dies = subprocess.Popen(  # noqa: ASYNC220 - a program that is to be killed; nothing else runs meanwhile
+            [sys.executable, "-c", DIES, kept.sealer.dsn], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert dies.stdout is not None
+        assert dies.stdin is not None
+        assert dies.stdout.readline() == "chained\n"
+        await kept.seal_host_alone()
+        assert kept.host("SELECT count(*) FROM seal_link") == [
+            (0,)
+        ]  # who is not alone seals nothing, and does not wait
+        dies.send_signal(signal.SIGKILL)
+        dies.wait(10)
+        dies.stdout.close()
+        dies.stdin.close()
+        async with asyncio.timeout(20):
+            while kept.host("SELECT count(*) FROM seal_link") == [(0,)]:
+                await kept.seal()
+                await asyncio.sleep(0.02)
+        verdict = (await kept.verified())["host"]
+    assert verdict.findings == []
+    assert verdict.lines == verdict.last > 3
+
+
+@asynchronous
+async def test_what_is_too_old_is_cut_behind_a_signed_head_and_the_rest_verifies(shop: Shop):
+    async with record(shop) as kept:
+        await kept.seal()
+        kept.note("N-4")
+        await kept.seal()
+        later = datetime.now(UTC) + timedelta(hours=1)
+        async with await AsyncConnection.connect(kept.admin, autocommit=True) as owner:
+            assert await seals.cut(owner, datetime.now(UTC) - timedelta(days=1), "ito") == 0
+            last = await seals.cut(owner, later, "ito")
+            assert await seals.cut(owner, later, "ito") == 0
+        tools_last = await tool_seals.cut(shop.database.owner, later, "ito")
+        kept.note("N-5")
+        await kept.seal()
+        verdicts = await kept.verified()
+        rows = kept.host("SELECT action, resource FROM audit ORDER BY audit_id")
+        assert kept.tools("SELECT count(*) FROM calls.log") == [(0,)]
+        assert rows == [("record_cut", f"record:{last}"), ("noted", "N-5")]
+        assert [verdicts["host"].findings, verdicts["tools"].findings] == [[], []]
+        assert (verdicts["host"].first, verdicts["host"].lines) == (last + 1, 2)
+        assert verdicts["tools"].first == tools_last + 1
+        # whoever takes out more than that, or hides the cut, is found
+        kept.host("DELETE FROM seal_cut")
+        assert {finding.kind for finding in await kept.found()} >= {Kind.REMOVED}
+
+
+@asynchronous
+async def test_words_that_are_erased_are_gone_from_the_row_and_the_chain_stays_whole(shop: Shop):
+    async with record(shop) as kept:
+        with psycopg.connect(kept.admin) as connection:
+            connection.execute(
+                "INSERT INTO audit (actor, action, resource, result, details, at)"
+                " VALUES ('sato', 'noted', 'N-9', 'done', '{\"reason\": \"山田花子 called\"}', clock_now())"
+            )
+        await kept.seal()
+        ((number,),) = kept.host("SELECT max(audit_id) FROM audit")
+        async with await AsyncConnection.connect(kept.admin, autocommit=True) as owner:
+            assert await seals.erase(owner, number, "ito")
+            assert not await seals.erase(owner, number, "ito")
+        await kept.seal()
+        verdict = (await kept.verified())["host"]
+        assert verdict.findings == []
+        assert verdict.erased == [str(number)]
+        assert kept.host("SELECT count(*) FROM audit WHERE details::text LIKE '%花子%'") == [(0,)]
+        kept.host("UPDATE audit SET actor = 'kato' WHERE details ? 'erased'")
+        (finding,) = await kept.found()
+    assert (finding.kind, finding.rows) == (Kind.CHANGED, (f"audit {number}",))
+
+
+@asynchronous
+async def test_after_a_restore_of_both_sides_what_the_backup_does_not_hold_is_counted_and_no_fault(shop: Shop):
+    async with record(shop) as kept:
+        await kept.seal()
+        kept.note("LOST")
+        await kept.seal()  # the host's backup is older than the tool server's, which has seen more of the host
+        kept.host(*TAKEN_BACK)
+        assert [finding.kind for finding in await kept.found()] == [Kind.TRUNCATED]
+        async with await AsyncConnection.connect(kept.admin, autocommit=True) as owner:
+            await seals.note_restored(owner)
+        assert [finding.kind for finding in await kept.found()] == [Kind.TRUNCATED]  # one side alone says so
+        with psycopg.connect(shop.database.owner, autocommit=True) as owner:
+            owner.execute(NOTE_THERE)
+        kept.note("N-6")
+        await kept.seal()
+        verdict = (await kept.verified())["host"]
+    assert verdict.findings == []
+    assert verdict.lost == 1
+
+
+TAKEN_BACK = (
+    "DELETE FROM seal_link USING audit WHERE source = 'audit' AND row_id = audit_id::text AND resource = 'LOST'",
+    "DELETE FROM seal_head WHERE n > (SELECT max(n) FROM seal_link)",
+    "DELETE FROM audit WHERE resource = 'LOST'",
+)
+NOTE_THERE = (
+    "INSERT INTO calls.seal_restored (n, seen, at) SELECT (SELECT max(n) FROM calls.seal_link),"
+    " (SELECT max(seen) FROM calls.seal_witness), now()"
+)
+
+
+@asynchronous
+async def test_an_export_verifies_by_itself_with_the_public_keys_alone_and_no_line_of_it_can_be_changed(shop: Shop):
+    texts: list[str] = []
+    async with record(shop) as kept:
+        await kept.seal()
+        kept.note("N-4")
+        await kept.seal()
+        counts = await sealed.exported(kept.auditors, texts.append)
+        keys = kept.keys
+    whole = [text.encode() for text in texts]
+    verdicts = sealed.verified_export(whole, keys)
+    assert {side: verdict.lines for side, verdict in verdicts.items()} == counts
+    assert all(verdict.findings == [] and verdict.seen > 0 for verdict in verdicts.values())
+    for number, text in enumerate(texts):
+        document = json.loads(text)
+        if "line" not in document:
+            continue
+        other = dict(
+            document, line=[*document["line"][:3], document["line"][3].replace(":", ": ", 1), *document["line"][4:]]
+        )
+        spoiled = [*whole[:number], json.dumps(other).encode(), *whole[number + 1 :]]
+        findings = sealed.verified_export(spoiled, keys)[document["side"]].findings
+        assert [(finding.kind, finding.n) for finding in findings] == [(Kind.CHANGED, document["line"][0])]
+    first = next(number for number, text in enumerate(texts) if '"line"' in text)
+    missing = [*whole[:first], *whole[first + 1 :]]
+    for part in (whole[:-1], whole[1:], missing, [*whole, b"{}"], [b"x", *whole], []):
+        with pytest.raises(sealed.NotAnExportError):
+            sealed.verified_export(part, keys)
+    end = json.dumps({"end": {"host": counts["host"] - 1, "tools": counts["tools"]}}).encode()
+    found = sealed.verified_export([*missing[:-1], end], keys)["host"].findings
+    assert [(finding.kind, finding.rows) for finding in found] == [(Kind.REMOVED, ("line 1",))]
+
+
+@asynchronous
+async def test_heads_are_believed_under_the_keys_of_whoever_verifies_and_of_their_own_side_alone(shop: Shop):
+    texts: list[str] = []
+    async with record(shop) as kept:
+        await kept.seal()
+        await sealed.exported(kept.auditors, texts.append)
+        ours = kept.keys
+    whole = [text.encode() for text in texts]
+    for keys in (signers()[2], SealKeys(host=ours.tools, tools=ours.host), SealKeys(host=(), tools=())):
+        for verdict in sealed.verified_export(whole, keys).values():
+            assert {finding.kind for finding in verdict.findings} == {Kind.UNSIGNED}
