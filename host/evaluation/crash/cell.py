@@ -33,7 +33,7 @@ from host.evaluation.crash.lane import (
     kill,
     until,
 )
-from host.evaluation.crash.names import COMMAND, SERVER, TRACE, WORKER, Boundary, When, said
+from host.evaluation.crash.names import COMMAND, SEALS, SERVER, TRACE, WORKER, Boundary, When, said
 from host.evaluation.crash.paths import NOTHING, Begun, Path
 from host.stack import assembly
 from host.stack.pids import Identity
@@ -98,7 +98,7 @@ def _lines(file: File) -> list[dict[str, Any]]:
 
 
 def _boundaries(path: Path, file: File) -> tuple[Boundary, ...]:
-    came = dict.fromkeys(Boundary(line["name"], line["n"]) for line in _lines(file))
+    came = dict.fromkeys(Boundary(line["name"], line["n"]) for line in _lines(file) if line["name"] not in SEALS)
     return tuple(one for one in came if one.name not in LIFE or (one.n == 1 and path.name == LIVED))
 
 

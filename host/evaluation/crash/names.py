@@ -7,6 +7,10 @@ from typing import Literal
 
 AT, BY, TRACE = "at", "by", "trace"
 LINK = "maildir_link"  # a mail that appears
+# what seals the record beside every path, at no set place of it; a killed sealer has tests of its own
+SEALS = frozenset(
+    f"{of}{name}" for of in ("", "calls.") for name in ("seal_batch", "sign_head", "newest_head", "witness_head")
+)
 When = Literal["before", "after"]
 Victim = Literal["worker", "tool_server", "command"]
 SIDES: tuple[When, When] = ("before", "after")
