@@ -41,6 +41,12 @@ TABLE: tuple[Row, ...] = (
     Row("one not-found across tenants", (
         "security/token_one_call::what_is_another_customers_or_tenants_answers_like_what_does_not_exist",
         "integration/claims_tools::what_is_anothers_is_told_in_the_very_words_of_what_does_not_exist")),
+    Row("a handler that forgets whose rows it asks for", (
+        "integration/tool_server_careless::a_tool_that_forgets_its_conditions_gives_and_does_nothing_of_anothers",
+        "integration/tool_server_careless::without_row_level_security_every_one_of_them_would_have_leaked",
+        "integration/tool_server_isolation::a_role_sees_the_rows_of_the_token_and_no_others")),
+    Row("each role of the database does its own work alone", (
+        "integration/tool_server_isolation::each_role_is_refused_every_statement_that_it_does_not_need",)),
     Row("a repeated action is blocked", (
         "integration/engine_limits::an_action_that_succeeded_is_done_once_whatever_id_it_comes_under",)),
     Row("bounded retry after a transient error", (

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tool_server.mail import Channel, Delivery, Lost, NotSent, Rejected, Sent
 from tool_server.store import notices as store
+from tool_server.store.bounds import Bounds
 from tool_server.store.pool import Pool
 
 
@@ -34,26 +35,26 @@ async def redeliver(channel: Channel, waiting: store.Waiting) -> Delivery:
     return Lost("handler died")
 
 
-async def recover(pool: Pool, channel: Channel, tenant: str, key: str) -> None:
+async def recover(pool: Pool, channel: Channel, within: Bounds) -> None:
     """Settle a row that says `sending` while nobody alive holds it."""
-    async with store.holding(pool, tenant, key, wait=False) as connection:
+    async with store.holding(pool, within, wait=False) as connection:
         if connection is None:
             return
-        await store.drop_cancelled(connection, tenant, key)
-        waiting = await store.left_sending(connection, tenant, key)
+        await store.drop_cancelled(connection, within)
+        waiting = await store.left_sending(connection, within)
         if waiting is not None:
-            await store.settle(connection, tenant, key, *recorded(await redeliver(channel, waiting)))
+            await store.settle(connection, within, *recorded(await redeliver(channel, waiting)))
 
 
-async def deliver_due(pool: Pool, channel: Channel, tenant: str, key: str) -> bool:
+async def deliver_due(pool: Pool, channel: Channel, within: Bounds) -> bool:
     """Deliver a waiting message that no live handler holds; tell whether it was tried."""
-    async with store.holding(pool, tenant, key, wait=False) as connection:
+    async with store.holding(pool, within, wait=False) as connection:
         if connection is None:
             return False
-        await store.drop_cancelled(connection, tenant, key)
-        waiting = await store.take(connection, tenant, key, channel.name)
+        await store.drop_cancelled(connection, within)
+        waiting = await store.take(connection, within, channel.name)
         if waiting is None:
             return False
         delivery = await channel.deliver(waiting.message_id, waiting.content)
-        await store.settle(connection, tenant, key, *recorded(delivery))
+        await store.settle(connection, within, *recorded(delivery))
         return True

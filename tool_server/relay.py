@@ -29,10 +29,10 @@ log = structlog.get_logger()
 async def send_due(pool: Pool, channel: Channel, stop: asyncio.Event | None = None) -> int:
     """Try every due notice once, one after the other; give how many were tried."""
     tried = 0
-    for tenant, key in await due(pool):
+    for within in await due(pool):
         if stop is not None and stop.is_set():
             break
-        tried += await deliver_due(pool, channel, tenant, key)
+        tried += await deliver_due(pool, channel, within)
     return tried
 
 

@@ -18,7 +18,7 @@ from shared_contracts.base import Money
 from tests.integration.test_tool_server_cli import Run
 from tests.support.tool_approvals import Person, trusted
 from tests.support.tool_orders import order
-from tests.support.tool_shop import Shop, open_shop
+from tests.support.tool_shop import ENTER, Shop, open_shop, within
 
 TANAKA = Person.named("tanaka", substitutes=("suzuki",))
 
@@ -260,8 +260,10 @@ def test_a_row_of_trust_ends_and_changes_in_nothing_else(shop: Shop, change: Lit
 
 
 def test_no_event_is_used_without_the_return_of_its_key(shop: Shop) -> None:
-    with psycopg.connect(shop.database.dsn("tools_returns")) as family, pytest.raises(errors.ForeignKeyViolation):
-        family.execute("INSERT INTO returns.approvals_used VALUES ('acme', 'E-1', 'no-such-key', 'tanaka')")
+    with psycopg.connect(shop.database.dsn("tools_returns")) as family:
+        family.execute(ENTER, within(key="no-such-key"))
+        with pytest.raises(errors.ForeignKeyViolation):
+            family.execute("INSERT INTO returns.approvals_used VALUES ('acme', 'E-1', 'no-such-key', 'tanaka')")
 
 
 @pytest.mark.parametrize(

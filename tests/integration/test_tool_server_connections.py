@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.tool_orders import line, order
 from tests.support.tool_prepared import ORDER, RETURN, effects_of, made_return
-from tests.support.tool_shop import Shop, ask, code_of, given, open_shop, until
+from tests.support.tool_shop import HOLD_A1, Shop, ask, code_of, given, open_shop, until
 from tests.support.tool_wire import gate
 from tool_server.call import Answer
 from tool_server.dispatch import Dispatcher
@@ -121,7 +121,7 @@ def test_more_calls_than_connections_wait_their_turn(shop: Shop) -> None:
 def test_a_row_that_somebody_holds_too_long_is_told_as_in_progress(shop: Shop) -> None:
     async def scene(tools: Dispatcher) -> Answer:
         async with await psycopg.AsyncConnection.connect(shop.database.admin) as holder:
-            await holder.execute("SELECT returns.lock_order('acme', 'A-1')")
+            await holder.execute(HOLD_A1)
             return await ask(tools, "create_return", {**ORDER, **RETURN}, key="K")
 
     assert code_of(shop.run(scene)) == "in_progress"
@@ -131,7 +131,7 @@ def test_a_row_that_somebody_holds_too_long_is_told_as_in_progress(shop: Shop) -
 def test_a_caller_that_leaves_costs_no_connection(shop: Shop) -> None:
     async def scene(tools: Dispatcher) -> list[Answer]:
         async with await psycopg.AsyncConnection.connect(shop.database.admin) as holder:
-            await holder.execute("SELECT returns.lock_order('acme', 'A-1')")
+            await holder.execute(HOLD_A1)
             calls = [
                 asyncio.create_task(ask(tools, "create_return", {**ORDER, **RETURN}, key=f"k{at}")) for at in range(10)
             ]

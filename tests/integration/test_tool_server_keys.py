@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.tool_orders import line, order
 from tests.support.tool_prepared import ORDER, RETURN, effects_of, made_return, sent_notice
-from tests.support.tool_shop import Shop, ask, caller, code_of, given, open_shop, until
+from tests.support.tool_shop import HOLD_A1, Shop, ask, caller, code_of, given, open_shop, until
 from tool_server.call import Answer
 from tool_server.dispatch import Dispatcher
 
@@ -144,7 +144,7 @@ def waiting(shop: Shop) -> int:
 def test_a_look_up_that_comes_second_finds_what_the_first_made(shop: Shop) -> None:
     async def scene(tools: Dispatcher) -> dict[str, Any]:
         async with await psycopg.AsyncConnection.connect(shop.database.admin) as holder:
-            await holder.execute("SELECT returns.lock_order('acme', 'A-1')")
+            await holder.execute(HOLD_A1)
             writing = asyncio.create_task(ask(tools, "create_return", {**ORDER, **RETURN}, key="K"))
             await until(lambda: shop.one("SELECT count(*) FROM pg_locks WHERE NOT granted") == 1)
             look_up = asyncio.create_task(ask(tools, "find_return", ORDER, key="K"))
@@ -194,7 +194,7 @@ def test_a_return_that_is_cancelled_already_is_not_cancelled_by_another_key(shop
 def test_a_winner_that_dies_in_the_middle_leaves_the_key_free(shop: Shop) -> None:
     async def scene(tools: Dispatcher) -> Answer:
         async with await psycopg.AsyncConnection.connect(shop.database.admin) as holder:
-            await holder.execute("SELECT returns.lock_order('acme', 'A-1')")
+            await holder.execute(HOLD_A1)
             first = asyncio.create_task(ask(tools, "create_return", {**ORDER, **RETURN}, key="K"))
             await until(lambda: shop.one("SELECT count(*) FROM pg_locks WHERE NOT granted") == 1)
             shop.rows(

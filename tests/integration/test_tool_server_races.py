@@ -10,7 +10,7 @@ import psycopg
 
 from tests.support.tool_orders import line, order
 from tests.support.tool_prepared import ORDER, RETURN, effects_of
-from tests.support.tool_shop import Shop, ask, code_of, given, open_shop, until
+from tests.support.tool_shop import HOLD_A1, Shop, ask, code_of, given, open_shop, until
 from tool_server.call import Answer, Answered
 from tool_server.dispatch import Dispatcher
 
@@ -152,7 +152,7 @@ def test_an_order_that_is_cancelled_while_a_return_waits_for_it_is_refused(tmp_p
 
     async def scene(tools: Dispatcher) -> Answer:
         async with await psycopg.AsyncConnection.connect(shop.database.admin) as owner:
-            await owner.execute("SELECT returns.lock_order('acme', 'A-1')")
+            await owner.execute(HOLD_A1)
             await owner.execute("UPDATE orders.orders SET status = 'cancelled', version = 2")
             call = asyncio.create_task(ask(tools, "create_return", {**ORDER, **RETURN}, key="K"))
             await until(lambda: shop.one("SELECT count(*) FROM pg_locks WHERE NOT granted") > 0)

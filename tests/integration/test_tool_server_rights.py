@@ -13,17 +13,21 @@ from psycopg import errors, sql
 from shared_contracts.contract import FAMILIES
 from tests.support.tool_orders import line, order
 from tests.support.tool_prepared import ORDER, made_return, sent_notice
-from tests.support.tool_shop import Shop, open_shop
+from tests.support.tool_shop import ENTER, Shop, open_shop, within
 from tool_server.dispatch import Dispatcher
 from tool_server.store.roles import ROLES
 
-# What a family may read of another: views without a personal column, and nothing else; who is not here reads nothing.
+# What a family may read of another: columns that are not personal, and nothing else; who is not here reads nothing.
+SOLD, RETURNED = {"orders.orders", "orders.lines"}, {"returns.returns", "returns.return_lines", "returns.cancellations"}
+COUNTED = {"returns.order_counters", "returns.line_counters"}
 LENT: dict[str, set[str]] = {
-    "tools_orders": {"returns.returned_units", "returns.refunded_amount"},
+    "tools_orders": {"returns.returned_units", "returns.refunded_amount", *COUNTED},
+    "tools_policies": SOLD | RETURNED | COUNTED,
     "tools_returns": {
-        "orders.owned", "policies.order_lines", "policies.category_rules", "policies.versions", "policies.amounts",
+        "orders.owned", *SOLD, "policies.order_lines", "policies.category_rules", "policies.versions",
+        "policies.amounts", "policies.rules",
     },
-    "tools_notices": {"orders.owned"},
+    "tools_notices": {"orders.owned"} | SOLD | RETURNED,
     "tools_auditor": {
         "returns.returns", "returns.return_lines", "returns.cancellations", "returns.links", "notices.audited",
         "returns.approvers", "returns.approvals_used",
@@ -78,16 +82,24 @@ def test_a_role_touches_its_own_family_and_what_was_lent_to_it(shop: Shop) -> No
 
 
 def test_what_is_lent_of_another_family_has_no_personal_column(shop: Shop) -> None:
-    lent = sorted({relation for relations in LENT.values() for relation in relations})
-    columns = shop.rows(
-        "SELECT n.nspname || '.' || c.relname, a.attname"
-        " FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid"
-        " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-        " WHERE a.attnum > 0 AND n.nspname || '.' || c.relname = ANY(%s)",
-        lent,
-    )
-    assert {relation for relation, _ in columns} == set(lent)
-    assert [(relation, column) for relation, column in columns if column in PERSONAL] == []
+    columns = [
+        (role, *row)
+        for role, lent in LENT.items()
+        for row in shop.rows(
+            "SELECT n.nspname || '.' || c.relname, a.attname"
+            " FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid"
+            " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+            " WHERE a.attnum > 0 AND n.nspname || '.' || c.relname = ANY(%s)"
+            " AND has_column_privilege(%s, c.oid, a.attnum, 'SELECT')",
+            sorted(lent),
+            role,
+        )
+    ]
+    assert {(role, relation) for role, relation, _ in columns} == {
+        (role, relation) for role, lent in LENT.items() for relation in lent
+    }
+    # a mail names what it is about
+    assert [row for row in columns if row[2] in PERSONAL] == [("tools_notices", "orders.lines", "name")]
 
 
 def test_no_role_changes_or_removes_what_is_append_only(shop: Shop) -> None:
@@ -224,6 +236,7 @@ def test_a_bound_of_returns_holds_against_raw_sql_of_their_own_family(
     shop: Shop, constraint: str, made: tuple[object, ...], line: tuple[object, ...]
 ) -> None:
     with psycopg.connect(shop.database.dsn("tools_returns")) as connection:
+        connection.execute(ENTER, within())
         assert broken(connection, [(RETURN, made), (LINE, line)]) == constraint
 
 
@@ -232,6 +245,7 @@ def test_a_bound_of_notices_holds_against_raw_sql_of_their_own_family(
     shop: Shop, constraint: str, statement: LiteralString
 ) -> None:
     with psycopg.connect(shop.database.dsn("tools_notices")) as connection:
+        connection.execute(ENTER, within())
         assert broken(connection, [(statement, ())]) == constraint
 
 

@@ -18,6 +18,7 @@ from tool_server import outbox, relay
 from tool_server.call import Answer
 from tool_server.dispatch import Dispatcher
 from tool_server.mail import Maildir
+from tool_server.store.bounds import Bounds
 from tool_server.store.calls import forget_tokens
 from tool_server.store.notices import take
 from tool_server.store.pool import Pool
@@ -79,7 +80,7 @@ def test_a_return_that_is_cancelled_at_the_last_moment_is_not_taken(tmp_path: Pa
         await cancelled_while_queued(shop, tools)
         shop.rows("UPDATE notices.outbox SET due_at = clock_now() - interval '1 second'")
         async with Pool("notices", shop.settings.notices_dsn.get_secret_value()) as pool, pool.connection() as lent:
-            return await take(lent, "acme", "N", "maildir")
+            return await take(lent, Bounds("acme", "C-1", "A-1", "", "N"), "maildir")
 
     assert shop.run(scene) is None
 
@@ -91,7 +92,7 @@ def test_a_notice_that_a_dead_handler_had_begun_is_not_begun_again_for_a_cancell
         await cancelled_while_queued(shop, tools)
         shop.rows("UPDATE notices.outbox SET status = 'sending'")
         async with Pool("notices", shop.settings.notices_dsn.get_secret_value()) as pool:
-            await outbox.recover(pool, Maildir(shop.maildir), "acme", "N")
+            await outbox.recover(pool, Maildir(shop.maildir), Bounds("acme", "C-1", "A-1", "", "N"))
 
     shop.run(scene)
     assert as_told(shop) == [("unknown", "return_cancelled", None)]  # it may have left before

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
@@ -32,11 +33,18 @@ from tool_server.dispatch import Dispatcher
 from tool_server.load import load
 from tool_server.seed import Seed
 from tool_server.settings import Settings
+from tool_server.store.bounds import Bounds
 from tool_server.store.migrate import migrate
 from tool_server.store.roles import ROLES
 
 OWNER = "tools_owner"
 AUDIENCE = "http://127.0.0.1:8801/mcp"
+# how a role comes to see the rows of one customer, one order and one key: JSON as `Bounds` has it
+ENTER: LiteralString = "SELECT calls.enter(%s::jsonb)"
+HOLD_A1: LiteralString = (  # what a return of the order A-1 waits for
+    'SELECT returns.lock_order(\'acme\', \'A-1\') FROM calls.enter(\'{"tenant": "acme", "reach": "A-1"}\')'
+)
+NO_CHANGES: Mapping[str, Any] = MappingProxyType({})
 T = TypeVar("T")
 
 _made: dict[int, ToolDatabase] = {}
@@ -68,6 +76,13 @@ def new_database() -> ToolDatabase:
     return ToolDatabase(owner, dsn, passwords)
 
 
+def migrated_database() -> ToolDatabase:
+    """A database of this release that nobody else uses."""
+    made = new_database()
+    asyncio.run(migrate(made.owner, made.passwords))
+    return made
+
+
 @cache
 def _passwords() -> tuple[str, Path]:
     """The owner's password and the directory of the roles': roles are the cluster's, so every database has these."""
@@ -81,8 +96,7 @@ def tool_database() -> ToolDatabase:
     """The process's migrated database, emptied."""
     made = _made.get(os.getpid())
     if made is None:
-        made = new_database()
-        asyncio.run(migrate(made.owner, made.passwords))
+        made = migrated_database()
         _made[os.getpid()] = made
     _empty(made.admin)
     return made
@@ -143,13 +157,18 @@ def open_shop(
     """An emptied database with these orders, or `on` another one; `settings` changes some of a server's settings."""
     database = tool_database() if on is None else on
     asyncio.run(load(database.owner, seed(*orders, **data)))
+    return shop_over(database, directory, {} if settings is None else settings)
+
+
+def shop_over(database: ToolDatabase, directory: Path, settings: Mapping[str, Any] = NO_CHANGES) -> Shop:
+    """A database as it is, and a server's settings."""
     plain = {
         "resource": AUDIENCE,
         "issuers_file": directory / "issuers.json",
         "maildir": directory / "mail",
         **{f"{family}_dsn": database.dsn(f"tools_{family}") for family in FAMILIES},
     }
-    return Shop(database, Settings(**(plain | ({} if settings is None else settings))), directory / "mail")
+    return Shop(database, Settings(**(plain | settings)), directory / "mail")
 
 
 def caller(name: str, arguments: Mapping[str, Any], *, tenant: str = "acme", **changes: Any) -> Caller:
@@ -186,6 +205,11 @@ def caller(name: str, arguments: Mapping[str, Any], *, tenant: str = "acme", **c
 
 
 _NOTHING = dict.fromkeys(CallDetails.model_fields)
+
+
+def within(reach: str = "A-1", tenant: str = "acme", customer: str = "C-1", key: str = "") -> tuple[str]:
+    """The bounds of a token of the task W-1, as the parameter of ENTER."""
+    return (Bounds(tenant, customer, reach, "W-1", key).text(),)
 
 
 async def ask(tools: Dispatcher, name: str, arguments: Mapping[str, Any], **token: Any) -> Answer:

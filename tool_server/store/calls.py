@@ -6,14 +6,15 @@ Invariant: a call's log row is written in the statement or transaction that deci
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import Any, LiteralString
 
 import orjson
 
 from shared_contracts.approval import ApprovalEvent
 from shared_contracts.task_token import CallDetails
 from tool_server.call import Call, Caller
-from tool_server.store.pool import Connection, Pool, one
+from tool_server.store.bounds import Bounds, bounds_of
+from tool_server.store.pool import Connection, Parameters, Pool, Row, one
 from tool_server.store.queries import queries
 
 CALLS = queries("calls")
@@ -23,7 +24,6 @@ _TOOL_NAME_MAX = 80  # what a stranger calls a tool that does not exist
 def call_text(call: Call, approval: ApprovalEvent | None = None) -> str:
     """Give the JSON of a call as the database's functions read it; `approval` is the event that it came with."""
     known = _who(call.caller, call.details, call.started) | {
-        "customer": call.details.customer,
         "tool": call.tool.name,
         "version": call.tool.version,
         "resource": call.arguments[call.tool.resource_argument],
@@ -62,6 +62,15 @@ async def refuse_early(
     return str(decided)
 
 
+async def run_within(
+    connection: Connection, bounds: Bounds, query: LiteralString, parameters: Parameters
+) -> Row | None:
+    """Run one statement within bounds that no call brings along, in a transaction of its own; give its row."""
+    async with connection.transaction():
+        await one(connection, CALLS["enter"], {"within": bounds.text()})
+        return await (await connection.execute(query, parameters)).fetchone()
+
+
 async def disabled(pool: Pool) -> frozenset[str]:
     """Name the tools that an operator has removed."""
     (names,) = await pool.one(CALLS["disabled"], {})
@@ -81,7 +90,7 @@ async def schema_state(pool: Pool) -> int:
 
 
 def _who(caller: Caller, details: CallDetails | None, started: float) -> dict[str, Any]:
-    claims = caller.claims
+    claims, within = caller.claims, bounds_of(caller.claims, details)
     return {
         "iss": claims.iss,
         "sub": claims.sub,
@@ -90,8 +99,10 @@ def _who(caller: Caller, details: CallDetails | None, started: float) -> dict[st
         "jti": claims.jti,
         "use": claims.use.value,
         "purpose": None if details is None or details.purpose is None else details.purpose.value,
-        "tenant": claims.tenant_id,
-        "task_id": claims.task_id,
+        "tenant": within.tenant,
+        "customer": within.customer,
+        "reach": within.reach,
+        "task_id": within.task_id,
         "key": None if details is None else details.idempotency_key,
         "attempt": None if details is None else details.attempt,
         "spent_us": round((perf_counter() - started) * 1_000_000),

@@ -1,10 +1,14 @@
 -- What every family's role may do around a call.
 
+-- The bounds of what follows in the same transaction.
+-- name: enter
+SELECT calls.enter(%(within)s::jsonb)
+
 -- name: refuse
-SELECT code FROM calls.refuse(%(call)s::jsonb, %(refusal)s)
+SELECT r.code FROM calls.enter(%(call)s::jsonb) AS call, calls.refuse(call, %(refusal)s) AS r
 
 -- name: claim
-SELECT code, replayed FROM calls.claim(%(call)s::jsonb)
+SELECT c.code, c.replayed FROM calls.enter(%(call)s::jsonb) AS call, calls.claim(call) AS c
 
 -- name: disabled
 SELECT coalesce(array_agg(s.tool), '{}')

@@ -1,7 +1,7 @@
 -- The document family reads one case of the token's own tenant and claimant. It states facts and gives no verdict.
 
 -- name: get_case_snapshot
-SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
+SELECT a.code, a.result FROM calls.enter(%(call)s::jsonb) AS call, calls.answer(call, (
     SELECT jsonb_build_object(
         'case_id', c.case_id, 'version', c.version, 'rule_set', c.rule_set,
         'received_document_codes', (
@@ -13,7 +13,7 @@ SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
 
 -- The version is the one that was asked for, and no other one is ever answered with; another case's is not found.
 -- name: get_policy_requirements
-SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
+SELECT a.code, a.result FROM calls.enter(%(call)s::jsonb) AS call, calls.answer(call, (
     SELECT jsonb_build_object(
         'case_id', c.case_id, 'rule_set', c.rule_set, 'owner', r.owner,
         'in_effect', m.moment >= r.effective_from AND (r.effective_until IS NULL OR m.moment < r.effective_until),
@@ -26,7 +26,7 @@ SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
       AND c.rule_set = %(rule_set)s)) AS a
 
 -- name: list_unclassified_documents
-SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
+SELECT a.code, a.result FROM calls.enter(%(call)s::jsonb) AS call, calls.answer(call, (
     SELECT jsonb_build_object(
         'case_id', c.case_id, 'version', c.version,
         'documents', (
@@ -40,7 +40,7 @@ SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
 
 -- A rule of the case's own version comes first; where there is only one of another version that is told, not hidden.
 -- name: resolve_document_alias
-SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
+SELECT a.code, a.result FROM calls.enter(%(call)s::jsonb) AS call, calls.answer(call, (
     SELECT jsonb_build_object(
         'case_id', c.case_id, 'document_id', d.document_id, 'resolved', r.canonical_code IS NOT NULL,
         'canonical_code', r.canonical_code, 'rule_version', r.version,

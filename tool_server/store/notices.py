@@ -13,7 +13,8 @@ import psycopg
 
 from tool_server.call import Call
 from tool_server.letter import Item, Recipient
-from tool_server.store.calls import call_text
+from tool_server.store.bounds import Bounds, bounds_of
+from tool_server.store.calls import call_text, run_within
 from tool_server.store.pool import BusyError, Connection, Pool, UnavailableError, one
 from tool_server.store.queries import queries
 from tool_server.store.reading import bounds
@@ -56,21 +57,21 @@ class Begun:
 
 @asynccontextmanager
 async def holding(
-    pool: Pool, tenant: str, key: str, *, wait: bool, return_id: str | None = None
+    pool: Pool, within: Bounds, *, wait: bool, return_id: str | None = None
 ) -> AsyncIterator[Connection | None]:
     """Lend a connection whose session holds the key's live lock; None where somebody alive holds it.
 
     Meanwhile the return cannot be cancelled: `return_id`, or what the key's row tells of. Raises BusyError while it
     is being cancelled, and UnavailableError.
     """
-    parameters = {"tenant": tenant, "key": key}
+    parameters = _of(within)
     async with pool.lend(NOTICES["hold" if wait else "try_hold"], parameters) as (connection, (_, held)):
         if not held:
             yield None
             return
         told = None
         try:
-            told = await _hold_return(connection, {**parameters, "return_id": return_id})
+            told = await _hold_return(connection, {**parameters, "within": within.text(), "return_id": return_id})
             yield connection
         finally:
             if not connection.broken:  # a broken connection has lost the locks already
@@ -89,7 +90,8 @@ async def _hold_return(connection: Connection, parameters: Mapping[str, str | No
 
 async def material(connection: Connection, call: Call, return_id: str, corrects: str | None) -> Material | None:
     """Read what a notice is made of; None where the customer has no such return, or nothing to correct."""
-    parameters = {**bounds(call), "key": call.details.idempotency_key, "return_id": return_id, "corrects": corrects}
+    asked = {"key": call.details.idempotency_key, "return_id": return_id, "corrects": corrects}
+    parameters = {"within": within_of(call).text(), **bounds(call), **asked}
     row = await (await connection.execute(NOTICES["material"], parameters)).fetchone()
     if row is None:
         return None
@@ -117,10 +119,10 @@ async def conclude(
     return record, before if outcome is None else reason
 
 
-async def settle(connection: Connection, tenant: str, key: str, outcome: str, reason: str | None) -> None:
+async def settle(connection: Connection, within: Bounds, outcome: str, reason: str | None) -> None:
     """Record what came of a delivery that no call waits for."""
-    parameters = {"tenant": tenant, "key": key, "outcome": outcome, "reason": reason}
-    await one(connection, NOTICES["settle"], parameters)
+    parameters = {**_of(within), "outcome": outcome, "reason": reason}
+    await run_within(connection, within, NOTICES["settle"], parameters)
 
 
 async def look_up(pool: Pool, call: Call) -> tuple[str | None, dict[str, Any] | None, bool]:
@@ -129,27 +131,35 @@ async def look_up(pool: Pool, call: Call) -> tuple[str | None, dict[str, Any] | 
     return code, result, bool(stale)
 
 
-async def drop_cancelled(connection: Connection, tenant: str, key: str) -> None:
+async def drop_cancelled(connection: Connection, within: Bounds) -> None:
     """Give up a notice whose return was cancelled before it left; the caller holds the key's live lock."""
-    await one(connection, NOTICES["drop_cancelled"], {"tenant": tenant, "key": key})
+    await run_within(connection, within, NOTICES["drop_cancelled"], _of(within))
 
 
-async def left_sending(connection: Connection, tenant: str, key: str) -> Waiting | None:
+async def left_sending(connection: Connection, within: Bounds) -> Waiting | None:
     """Give the message of a row that still says `sending`."""
-    parameters = {"tenant": tenant, "key": key}
-    row = await (await connection.execute(NOTICES["left_sending"], parameters)).fetchone()
+    row = await run_within(connection, within, NOTICES["left_sending"], _of(within))
     return None if row is None else Waiting(*row)
 
 
-async def due(pool: Pool) -> list[tuple[str, str]]:
-    """Name tenant and key of notices that wait to be sent, the longest waiting first."""
+async def due(pool: Pool) -> list[Bounds]:
+    """Name the notices that wait to be sent, the longest waiting first: each with the bounds of whose it is."""
     async with pool.connection() as connection:
         rows = await (await connection.execute(NOTICES["due"], {"limit": _DUE_MAX})).fetchall()
-    return [(tenant, key) for tenant, key in rows]
+    return [Bounds(tenant, customer, order, "", key) for tenant, customer, order, key in rows]
 
 
-async def take(connection: Connection, tenant: str, key: str, channel: str) -> Waiting | None:
+async def take(connection: Connection, within: Bounds, channel: str) -> Waiting | None:
     """Move a due row to `sending`, committed; None where it is not due or must not leave any more."""
-    parameters = {"tenant": tenant, "key": key, "channel": channel}
-    row = await (await connection.execute(NOTICES["take"], parameters)).fetchone()
+    row = await run_within(connection, within, NOTICES["take"], {**_of(within), "channel": channel})
     return None if row is None else Waiting(channel, *row)
+
+
+def within_of(call: Call) -> Bounds:
+    """Give the bounds of a call's token."""
+    return bounds_of(call.caller.claims, call.details)
+
+
+def _of(within: Bounds) -> dict[str, str]:
+    """Name a notice: its tenant and its key."""
+    return {"tenant": within.tenant, "key": within.key}

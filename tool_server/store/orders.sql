@@ -2,7 +2,7 @@
 -- it tells two destinations apart and tells neither's account or address.
 
 -- name: get_order
-SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
+SELECT a.code, a.result FROM calls.enter(%(call)s::jsonb) AS call, calls.answer(call, (
     SELECT jsonb_build_object(
         'order_id', o.order_id, 'version', o.version, 'status', o.status, 'ordered_at', o.ordered_at,
         'lines', (

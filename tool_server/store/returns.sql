@@ -1,13 +1,13 @@
 -- The return family. Everything is bounded by tenant and customer; the functions take them from the call.
 
 -- name: get_return
-SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
+SELECT a.code, a.result FROM calls.enter(%(call)s::jsonb) AS call, calls.answer(call, (
     SELECT r.record FROM returns.records AS r
     WHERE r.tenant_id = %(tenant)s AND r.customer_id = %(customer)s AND r.order_id = %(resource)s
       AND r.return_id = %(return_id)s)) AS a
 
 -- name: get_return_links
-SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
+SELECT a.code, a.result FROM calls.enter(%(call)s::jsonb) AS call, calls.answer(call, (
     SELECT jsonb_build_object(
         'return_id', r.return_id, 'order_id', r.order_id,
         'label_used', coalesce(bool_or(k.kind = 'label_used'), false),
@@ -22,7 +22,7 @@ SELECT a.code, a.result FROM calls.answer(%(call)s::jsonb, (
     GROUP BY r.return_id, r.order_id)) AS a
 
 -- name: find_return
-SELECT code, result FROM returns.look_up(%(call)s::jsonb)
+SELECT f.code, f.result FROM calls.enter(%(call)s::jsonb) AS call, returns.look_up(call) AS f
 
 -- name: lock_order
 SELECT returns.lock_order(%(tenant)s, %(resource)s)

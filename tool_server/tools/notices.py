@@ -64,8 +64,7 @@ def handlers(post: Post) -> dict[str, Handler]:
 
 
 async def _send(pool: Pool, post: Post, call: Call, wanted: _Notice) -> Answer:
-    tenant, key = _tenant_and_key(call)
-    async with store.holding(pool, tenant, key, wait=True, return_id=wanted.return_id) as connection:
+    async with store.holding(pool, store.within_of(call), wait=True, return_id=wanted.return_id) as connection:
         assert connection is not None, "waiting either gets the lock or raises"  # noqa: S101 — no input can cause it
         made = await _compose(connection, post, call, wanted)
         begun = made if isinstance(made, str) else await store.begin_sending(connection, call, *made)
@@ -139,7 +138,7 @@ async def _find(pool: Pool, channel: Channel, call: Call) -> Answer:
         code, result, stale = await store.look_up(pool, call)
         if not stale:
             return answer(code, result)
-        await recover(pool, channel, *_tenant_and_key(call))
+        await recover(pool, channel, store.within_of(call))
     raise UnavailableError("the notice's handlers die faster than they can be found dead")
 
 

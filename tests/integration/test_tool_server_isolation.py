@@ -1,0 +1,218 @@
+"""Beneath the handlers the database holds each role to its family, and each transaction to the rows of its token."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+
+from tests.support.rights import SCHEMAS, Relation, lines, relations
+from tests.support.tool_approvals import Person, trusted
+from tests.support.tool_orders import line, order, recipient
+from tests.support.tool_prepared import GOOD, ORDER, made_return, sent_notice, with_demo
+from tests.support.tool_shop import ENTER, Shop, ask, given, open_shop, tool_database, within
+from tool_server.dispatch import Dispatcher
+from tool_server.store.roles import ROLES
+
+RIGHTS = Path(__file__).parents[1] / "fixtures" / "tool_rights.txt"
+FAMILIES = [role for role in ROLES if role != "tools_auditor"]
+# What belongs to no tenant: an operator's switches, and the numbers of tokens that have acted.
+NOBODYS = {"calls.tool_switch", "calls.revocation", "calls.token_used"}
+# What is a tenant's as a whole, and what is a customer's as a whole.
+TENANTS = {
+    "policies.versions", "policies.rules", "policies.amounts", "policies.category_rules", "returns.approvers",
+    "returns.trusted_approvers", "document.rule_sets", "document.aliases",
+}  # fmt: skip
+CUSTOMERS = {"notices.recipients"}
+EVERYBODYS = {"policies.versions", "policies.rules", "policies.amounts", "policies.category_rules"}
+# These work with their owner's rights: each has bounds of its own, or is for nobody who has any.
+OWNERS_VIEWS = {"document.held", "notices.audited"}
+OWNERS_FUNCTIONS = {
+    "returns.count_return", "returns.count_return_line", "returns.count_cancellation", "returns.lock_order",
+    "calls.forget_tokens", "notices.due",
+}  # fmt: skip
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    shop = open_shop(tmp_path, order("A-1", line("L1", quantity=3)), recipients=[recipient("C-1")])
+    with_demo(shop)
+
+    async def scene(tools: Dispatcher) -> None:
+        await sent_notice(tools, await made_return(tools, key="R-1"), key="N")
+        gone = await made_return(tools, key="K")
+        given(await ask(tools, "cancel_return", {**ORDER, "return_id": gone}, key="C"))
+
+    shop.run(scene)
+    asyncio.run(trusted(shop, Person.named("tanaka")))
+    shop.rows("INSERT INTO returns.links SELECT tenant_id, return_id, 'inventory', 'I-1' FROM returns.returns")
+    return shop
+
+
+def test_each_role_is_refused_every_statement_that_it_does_not_need() -> None:
+    assert list(lines(tool_database())) == RIGHTS.read_text().splitlines()
+
+
+def test_the_catalogue_gives_no_role_a_right_that_no_statement_tries() -> None:
+    """Nor does any role own something, or may it act as an owner or as another role."""
+    database = tool_database()
+    with psycopg.connect(database.admin) as admin:
+        odd = admin.execute(
+            "SELECT r.rolname, c.oid::regclass FROM pg_class AS c CROSS JOIN pg_roles AS r"
+            " WHERE r.rolname = ANY(%s) AND c.relnamespace = ANY(%s::regnamespace[]) AND c.relkind IN ('r', 'v')"
+            " AND (has_table_privilege(r.oid, c.oid, 'REFERENCES, TRIGGER')"
+            " OR pg_has_role(r.oid, c.relowner, 'MEMBER'))",
+            (list(ROLES), list(SCHEMAS)),
+        ).fetchall()
+    assert odd == []
+
+
+def test_every_table_has_its_bounds_and_every_view_its_readers_rights() -> None:
+    with psycopg.connect(tool_database().admin) as admin:
+        rows = admin.execute(
+            "SELECT c.oid::regclass::text, c.relkind = 'v' FROM pg_class AS c"
+            " WHERE c.relnamespace = ANY(%s::regnamespace[]) AND (c.relkind = 'r' AND NOT c.relrowsecurity"
+            " OR c.relkind = 'v' AND NOT 'security_invoker=true' = ANY(coalesce(c.reloptions, '{}')))",
+            (list(SCHEMAS),),
+        ).fetchall()
+        functions = admin.execute(
+            "SELECT n.nspname || '.' || p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace"
+            " WHERE p.prosecdef AND n.nspname NOT LIKE 'pg_%%'"
+        ).fetchall()
+    assert {name for name, is_view in rows if not is_view} == NOBODYS
+    assert {name for name, is_view in rows if is_view} == OWNERS_VIEWS
+    assert {name for (name,) in functions} == OWNERS_FUNCTIONS
+
+
+@pytest.mark.parametrize("role", FAMILIES)
+def test_a_role_sees_the_rows_of_the_token_and_no_others(shop: Shop, role: str) -> None:
+    about, owner = (GOOD["case_id"], "P-3002") if role == "tools_document" else ("A-1", "C-1")
+    tenant = "anshin-jp" if role == "tools_document" else "acme"
+    read = [each for each in relations(shop.database, role) if each.granted["select"] and str(each) not in NOBODYS]
+    seen = {
+        "its own": within(about, tenant, owner, "R-1"),
+        "all of the customer": within("*", tenant, owner, "R-1"),
+        "another order": within("A-2", tenant, owner, "another"),
+        "another customer": within(about, tenant, "C-2", "another"),
+        "another tenant": within(about, "beta", owner, "R-1"),
+        "nothing said": None,
+    }
+    with psycopg.connect(shop.database.dsn(role), autocommit=True) as connection:
+        found = {who: {str(each) for each in read if _count(connection, each, bounds)} for who, bounds in seen.items()}
+    everything = {str(each) for each in read}
+    assert len(everything) >= 5
+    assert found == {
+        "its own": everything - {"calls.key_closed"},
+        "all of the customer": everything - {"calls.key_closed"},
+        "another order": everything & (TENANTS | CUSTOMERS),
+        "another customer": everything & TENANTS,
+        "another tenant": everything & EVERYBODYS,
+        "nothing said": set(),
+    }
+
+
+def one(connection: psycopg.Connection[Any], query: LiteralString | sql.Composed) -> Any:
+    ((value,),) = connection.execute(query).fetchall()
+    return value
+
+
+def _count(connection: psycopg.Connection[Any], relation: Relation, bounds: tuple[str] | None) -> int:
+    with connection.transaction():
+        if bounds is not None:
+            connection.execute(ENTER, bounds)
+        name = sql.Identifier(relation.schema, relation.name)
+        return int(one(connection, sql.SQL("SELECT count(*) FROM {}").format(name)))
+
+
+def test_the_bounds_of_a_transaction_end_with_it(shop: Shop) -> None:
+    with psycopg.connect(shop.database.dsn("tools_orders"), autocommit=True) as connection:
+        asked = "SELECT count(*) FROM orders.orders"
+        with connection.transaction():
+            connection.execute(ENTER, within())
+            assert one(connection, asked) == 1
+        assert one(connection, asked) == 0
+        with pytest.raises(errors.DivisionByZero):
+            connection.execute("SELECT 1 / 0 FROM calls.enter(%s::jsonb)", within())
+        assert one(connection, asked) == 0
+
+
+RETURN: LiteralString = """
+    INSERT INTO returns.returns (tenant_id, return_id, order_id, customer_id, status, reason, currency, refund,
+                                 shipping_refund, return_fee, rule_version, order_version, requested_at)
+    VALUES (%(tenant)s, 'R-raw', %(order)s, %(customer)s, 'created', 'other', 'JPY', 0, 0, 0, 'p', 1, now())"""
+NOTICE: LiteralString = """
+    INSERT INTO notices.outbox (tenant_id, idempotency_key, customer_id, order_id, return_id, kind, message_id, channel,
+                                destination_ref, status, content)
+    VALUES (%(tenant)s, 'raw', %(customer)s, %(order)s, 'R-raw', 'return', 'm', 'maildir', 'x://y', 'pending', '')"""
+LOG: LiteralString = """
+    INSERT INTO calls.log (iss, sub, client_id, kid, jti, use, tenant_id, task_id, tool, outcome, duration_us)
+    VALUES ('i', 's', 'c', 'k', 'j', 'call', %(tenant)s, %(task)s, 't', 'ok', 1)"""
+KEY: LiteralString = """
+    INSERT INTO calls.key (tenant_id, idempotency_key, tool, customer_id, arguments_sha256)
+    VALUES (%(tenant)s, 'raw', 't', %(customer)s, 'd')"""
+CLOSED: LiteralString = (
+    "INSERT INTO calls.key_closed (tenant_id, idempotency_key, through) VALUES (%(tenant)s, 'raw', 1)"
+)
+WRITES: list[tuple[str, LiteralString, tuple[str, ...]]] = [
+    # role, statement, and what of it the bounds hold
+    ("tools_returns", RETURN, ("tenant", "customer", "order")),
+    ("tools_notices", NOTICE, ("tenant", "customer", "order")),
+    ("tools_orders", LOG, ("tenant", "task")),
+    ("tools_returns", KEY, ("tenant", "customer")),
+    ("tools_notices", CLOSED, ("tenant",)),
+]
+OWN = {"tenant": "acme", "customer": "C-1", "order": "A-1", "task": "W-1"}
+OTHER = {"tenant": "beta", "customer": "C-2", "order": "A-2", "task": "W-2"}
+
+
+@pytest.mark.parametrize(("role", "statement", "held"), WRITES)
+def test_a_row_of_anothers_is_not_written(
+    shop: Shop, role: str, statement: LiteralString, held: tuple[str, ...]
+) -> None:
+    with psycopg.connect(shop.database.dsn(role)) as connection:
+        for member in held:
+            connection.execute(ENTER, within(key="raw"))
+            with pytest.raises(errors.InsufficientPrivilege, match="row-level security"), connection.transaction():
+                connection.execute(statement, {**OWN, member: OTHER[member]})
+        connection.execute(statement, OWN)
+        connection.execute(ENTER, ("{}",))
+        with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+            connection.execute(statement, OWN)
+
+
+def test_a_return_is_not_made_for_anothers_order_whatever_the_token_names(shop: Shop) -> None:
+    """A token that names an order of another customer's sees nothing of it and writes nothing beside it."""
+    with psycopg.connect(shop.database.dsn("tools_returns")) as connection:
+        connection.execute(ENTER, within(customer="C-2"))
+        with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+            connection.execute(RETURN, OWN | {"customer": "C-2"})
+
+
+def test_an_earlier_claimant_sees_no_version_of_a_case_that_is_another_persons_now(shop: Shop) -> None:
+    moved = (
+        "INSERT INTO document.cases SELECT tenant_id, case_id, version + 1, 'P-9', rule_name, rule_version"
+        " FROM document.current_cases WHERE case_id = %s"
+    )
+    shop.rows(moved, GOOD["case_id"])
+    with psycopg.connect(shop.database.dsn("tools_document")) as connection:
+        for claimant, seen in (("P-3002", 0), ("P-9", 2)):
+            connection.execute(ENTER, within(GOOD["case_id"], "anshin-jp", claimant))
+            assert one(connection, "SELECT count(*) FROM document.cases") == seen
+            assert (one(connection, "SELECT count(*) FROM document.documents") > 0) == (seen > 0)
+
+
+def test_an_order_of_anothers_is_not_locked(shop: Shop) -> None:
+    with psycopg.connect(shop.database.dsn("tools_returns")) as mine, psycopg.connect(shop.database.owner) as owner:
+        for bounds in (within(tenant="beta"), within("A-2"), ("{}",)):
+            mine.execute(ENTER, bounds)
+            mine.execute("SELECT returns.lock_order('acme', 'A-1')")
+            owner.execute("SELECT FROM returns.line_counters FOR UPDATE NOWAIT")
+            owner.rollback()
+        mine.execute(ENTER, within())
+        mine.execute("SELECT returns.lock_order('acme', 'A-1')")
+        with pytest.raises(errors.LockNotAvailable):
+            owner.execute("SELECT FROM returns.line_counters FOR UPDATE NOWAIT")
