@@ -9,12 +9,16 @@ from typing import Any, LiteralString
 import psycopg
 import pytest
 from psycopg import errors, sql
+from psycopg.conninfo import make_conninfo
 
+from shared_contracts import contract
+from shared_contracts.tools import TOOLS
 from tests.support.rights import SCHEMAS, Relation, lines, relations
 from tests.support.tool_approvals import Person, trusted
 from tests.support.tool_orders import line, order, recipient
-from tests.support.tool_prepared import GOOD, ORDER, made_return, sent_notice, with_demo
-from tests.support.tool_shop import ENTER, Shop, ask, given, open_shop, tool_database, within
+from tests.support.tool_prepared import GOOD, ORDER, made_return, owner_of, prepared, sent_notice, with_demo
+from tests.support.tool_shop import ENTER, Shop, ask, given, open_shop, shop_over, tool_database, within
+from tool_server.call import Answer, Answered
 from tool_server.dispatch import Dispatcher
 from tool_server.store.roles import ROLES
 
@@ -138,6 +142,34 @@ def test_the_bounds_of_a_transaction_end_with_it(shop: Shop) -> None:
         with pytest.raises(errors.DivisionByZero):
             connection.execute("SELECT 1 / 0 FROM calls.enter(%s::jsonb)", within())
         assert one(connection, asked) == 0
+
+
+PLANS = (
+    "-c enable_nestloop=off",
+    "-c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan",
+    "-c enable_indexscan=off -c enable_indexonlyscan=off -c enable_bitmapscan=off -c enable_material=off",
+)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_call_enters_before_it_asks_whatever_the_plan(shop: Shop, plan: str) -> None:
+    dsns = {
+        f"{family}_dsn": make_conninfo(shop.database.dsn(f"tools_{family}"), options=plan)
+        for family in contract.FAMILIES
+    }
+
+    async def scene(tools: Dispatcher) -> list[Answer]:
+        given = []
+        # to be corrected, a notice is sent; and what is cancelled is told of no more
+        last = ("send_correction_notice", "cancel_return", "create_return")
+        reads = [tool.name for tool in TOOLS.values() if not tool.writes]
+        for tool in (TOOLS[name] for name in (*reads, *last)):
+            arguments = await prepared(tools, tool)
+            given += [await ask(tools, tool.name, arguments, key=f"plan-{tool.name}", **owner_of(tool))]
+        return given
+
+    answers = shop_over(shop.database, shop.maildir.parent, dsns).run(scene)
+    assert [answer for answer in answers if not isinstance(answer, Answered)] == []
 
 
 RETURN: LiteralString = """

@@ -1,5 +1,5 @@
 -- Beneath every statement of a handler the database itself shows and takes no row but those of the call's own token:
--- its tenant, its customer, the order or case that it names. A statement that forgets to ask for that finds nothing else.
+-- its tenant, its customer, the order or case that it names. A statement that forgets to ask for them finds no others.
 
 -- The bounds hold until the end of the transaction, so a connection that is lent on has none. Unset is nobody's.
 CREATE FUNCTION calls.enter(call jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
