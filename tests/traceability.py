@@ -39,6 +39,7 @@ TABLE: tuple[Row, ...] = (
         "unit/authorization::nothing_passes_without_scope_catalogue_state_tenant_resource_budget_and_a_tool_that_is_there",
         "integration/engine_evil_planner::another_order_is_denied_before_any_request_in_every_state_with_an_alert")),
     Row("one not-found across tenants", (
+        "security/alike::what_is_anothers_and_what_is_not_there_are_one_to_the_caller_and_to_the_database",
         "security/token_one_call::what_is_another_customers_or_tenants_answers_like_what_does_not_exist",
         "integration/claims_tools::what_is_anothers_is_told_in_the_very_words_of_what_does_not_exist")),
     Row("a handler that forgets whose rows it asks for", (
