@@ -32,8 +32,9 @@ def record(
 ) -> None:
     """Record by the report of kessai eval that a release has passed; new cases begin under it from then on.
 
-    The gate decides anew, from the report's entries. What it does not let through is not recorded. A report
-    counts once: what a rollback has left behind needs a new one. Only the owner records: see KESSAI_MIGRATE_DSN.
+    The gate decides anew, from the report's entries. What it does not let through is not recorded, nor what is
+    of another build, data or cases, or without every tool's contract tests. A report counts once: what a rollback
+    has left behind needs a new one. Only the owner records: see KESSAI_MIGRATE_DSN.
 
     \b
     kessai release record reports/2026-08-01/report.json --as sato

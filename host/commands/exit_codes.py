@@ -31,7 +31,10 @@ _DATABASE = "not ready: database, settings' files"
 _STACK = "not ready: home, disk, PostgreSQL, a program of the stack; it says which and what mends it"
 
 _OWNER = "not ready: database, the owner's connection, settings' files"
-_REPORT = "no report of an evaluation, one of another program, or one that is recorded already; no such operator"
+_REPORT = (
+    "no report of an evaluation, one of another build, data or cases, one without every tool's contract tests, "
+    "or one that is recorded already; no such operator"
+)
 
 
 def _three(done: str, bad: str = _OPTION, not_ready: str = _DATABASE) -> dict[Exit, str]:

@@ -14,6 +14,7 @@ from host.commands.exits import CommandError, Exit
 from host.commands.operators import operator_of
 from host.commands.output import console, say, write_json
 from host.commands.owners import as_owner
+from host.commands.release_report import refuse_anothers
 from host.commands.stop import read_reason
 from host.commands.workplace import reading
 from host.domain.principals import Act
@@ -28,7 +29,6 @@ from host.workflows.catalogue import BY_RELEASE, CURRENT
 from shared_contracts.base import dump, parse
 from shared_contracts.evaluation_report import EvaluationReport
 from shared_contracts.named_file import Unread, read_file
-from shared_contracts.tools import TOOLS
 
 PASSED = "its report passed the gate"
 
@@ -47,6 +47,7 @@ async def record(settings: Settings, path: Path, name: str, reason: str | None, 
         _refuse(decided)
         return Exit.FAILED
     sha256, release = hashlib.sha256(content).hexdigest(), report.conditions.workflow_release
+    refuse_anothers(report, BY_RELEASE[kind, release])
     passed = Passed(kind, release, sha256, report.build, report.made_at, dump(decided))
     async with reading(settings) as pool, pool.connection() as connection:
         _refuse_again(sha256, await releases.history(connection))
@@ -75,12 +76,6 @@ def _kind_of(report: EvaluationReport) -> str:
     kinds = [kind for kind, carried in BY_RELEASE if carried == release]
     if len(kinds) != 1:
         what = f"the report is of release {release}, which this program does not carry"
-        raise CommandError(Exit.BAD_INPUT, what, "Nothing was recorded. Evaluate this program: kessai eval.")
-    other = sorted(
-        name for name, version in report.conditions.tools.items() if name not in TOOLS or TOOLS[name].version != version
-    )
-    if other:
-        what = f"the report is of other contracts than this program's: {', '.join(other)}"
         raise CommandError(Exit.BAD_INPUT, what, "Nothing was recorded. Evaluate this program: kessai eval.")
     return kinds[0]
 

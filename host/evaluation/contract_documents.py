@@ -14,6 +14,7 @@ from shared_contracts.base import Contract, Label
 Test = Literal[
     "normal", "extra_field", "permission_violation", "duplicate_execution", "ambiguous_failure", "post_condition",
 ]  # fmt: skip
+ITEMS = 9
 
 
 class Trial(Contract):
@@ -27,7 +28,7 @@ class Trial(Contract):
 class Item(Contract):
     """One of the nine of the checklist."""
 
-    number: Annotated[int, Field(ge=1, le=9)]
+    number: Annotated[int, Field(ge=1, le=ITEMS)]
     what: str
     held: bool
     said: str
@@ -41,7 +42,7 @@ class ToolTested(Contract):
     schema_digest: str
     passed: bool
     trials: Annotated[tuple[Trial, ...], Field(min_length=6, max_length=6)]
-    items: Annotated[tuple[Item, ...], Field(min_length=9, max_length=9)]
+    items: Annotated[tuple[Item, ...], Field(min_length=ITEMS, max_length=ITEMS)]
 
 
 class ContractTests(Contract):

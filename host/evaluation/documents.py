@@ -147,8 +147,9 @@ class Cost(Contract):
 
 
 RefusalCode = Literal[
-    "too_few_cases", "case_repeated", "fault_not_proved", "nothing_compared", "cost_component_missing",
-    "cost_per_item_zero", "scored_otherwise", "contract_test_failed", "contract_test_of_another_version",
+    "too_few_cases", "case_repeated", "contradicts_itself", "fault_not_proved", "nothing_compared",
+    "compared_too_little", "cost_component_missing", "cost_per_item_zero", "scored_otherwise", "contract_test_failed",
+    "contract_test_of_another_version",
 ]  # fmt: skip
 
 

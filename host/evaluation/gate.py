@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from host.evaluation.codes import PROBLEMS, Code, Condition
+from host.evaluation.contradicted import contradicted, shared, too_little
 from host.evaluation.cost import cost
 from host.evaluation.documents import (
     Claim,
@@ -95,14 +96,19 @@ def refusals(report: EvaluationReport, entries: Entries, priced: Cost) -> tuple[
     unproved = _with(entries, Code.FAULT_UNPROVED)
     otherwise = tuple(new.id for old, new in zip(report.cases, entries, strict=True) if old.problems != new.problems)
     few = _too_few(entries)
+    same, belied = () if twice else shared(entries), contradicted(entries)
+    little = report.compared.compared > 0 and too_little(entries, report.compared)
     per_item = "the whole run cost nothing at all, which no run does"
-    failed = tuple(one.tool for one in report.contract_tests if one.passed < one.of)
+    failed = tuple(one.tool for one in report.contract_tests if one.passed != one.of)
     others = tuple(one.tool for one in report.contract_tests if _of_another_version(one, report))
     held: tuple[tuple[RefusalCode, bool, str, tuple[str, ...]], ...] = (
         ("too_few_cases", few is not None, few if few is not None else "", ()),
         ("case_repeated", bool(twice), "a case stands in the report several times", twice),
+        ("case_repeated", bool(same), "several cases have one workflow, or what was seen of one fault", same),
+        ("contradicts_itself", bool(belied), "what the report holds of a case is what no run leaves", belied),
         ("fault_not_proved", bool(unproved), "nothing outside the host shows that the fault happened", unproved),
         ("nothing_compared", report.compared.compared == 0, "the three-way comparison compared nothing", ()),
+        ("compared_too_little", little, "fewer rows were compared than the cases have requests and effects", ()),
         ("cost_component_missing", bool(priced.missing), "a component of the cost has no rate", priced.missing),
         ("cost_per_item_zero", priced.items > 0 and priced.zero, per_item, ()),
         ("scored_otherwise", bool(otherwise), "what is wrong with a case is not what the report says of it", otherwise),

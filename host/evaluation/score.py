@@ -176,7 +176,8 @@ def _unproved(evidence: FaultEvidence | None, kind: FaultKind, times: int) -> st
         return f"{kind.value} leaves no trace at the {evidence.seen}"
     if evidence.fired < times:
         return f"{kind.value} fired {evidence.fired} times of {times}"
-    return None if evidence.details else f"of {kind.value} there is a count and nothing that was seen"
+    seen = sum(one.strip() != "" for one in evidence.details)
+    return None if seen >= times else f"of {kind.value} {times} were counted, and {seen} were seen"
 
 
 def _handover(got: Got) -> Found:

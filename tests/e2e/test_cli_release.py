@@ -12,6 +12,7 @@ from shared_contracts.base import dump
 from tests.support.cli import Cli, case, written
 from tests.support.evaluations import conditions, raw, report
 from tests.support.planted import planted
+from tests.support.recordable import recordable
 from tests.support.records import fits
 
 pytestmark = pytest.mark.xdist_group("cli")
@@ -24,7 +25,7 @@ def in_file(folder: Path, name: str, content: object) -> str:
 
 
 def test_a_release_is_recorded_by_its_passing_report_once_and_shown_with_who_and_by_what(stack: Cli, tmp_path: Path):
-    good = in_file(tmp_path, "good.json", report())
+    good = in_file(tmp_path, "good.json", recordable())
     said = stack("release", "record", good, "--as", "sato", "--json")
     view = fits(said.json(), "command.release_list.json")
     (act,) = view["history"]
@@ -47,7 +48,8 @@ def test_a_release_is_recorded_by_its_passing_report_once_and_shown_with_who_and
         ("severe", report([raw("one"), planted(Code.DUPLICATE_NOTICE)]), 1, "duplicate_notice"),
         ("few", report([raw("one")]), 1, "too_few_cases"),
         ("other", report(conditions=conditions(workflow_release="returns-9")), 2, "does not carry"),
-        ("tools", report(conditions=conditions(tools={"create_return": "7"})), 2, "other contracts"),
+        ("build", report(), 2, "it is of build 0.1.0"),
+        ("untested", recordable(contract_tests=[]), 2, "lacks the contract tests of create_return, cancel_return"),
     ],
 )
 def test_what_the_gate_does_not_let_through_is_not_recorded(
@@ -61,7 +63,7 @@ def test_what_the_gate_does_not_let_through_is_not_recorded(
 
 
 def test_only_who_may_records_opens_and_checks(stack: Cli, tmp_path: Path):
-    good = in_file(tmp_path, "good.json", report(seconds=31.0))
+    good = in_file(tmp_path, "good.json", recordable(seconds=31.0))
     for command in (
         ("release", "record", good), ("release", "rollback", "--reason", "x"), ("rollout", "open", "1"),
         ("rollout", "close", "1", "--reason", "x"), ("rollout", "waive", "--reason", "x"), ("check", "x", "ok"),

@@ -11,7 +11,7 @@ import pytest
 
 from shared_contracts.base import dump
 from tests.support.cli import Cli, case, written
-from tests.support.evaluations import report
+from tests.support.recordable import recordable
 from tests.support.records import fits
 
 pytestmark = pytest.mark.xdist_group("cli_rollout")
@@ -25,7 +25,7 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     document: dict[str, Any] = json.loads(AUTHZ.read_text("utf-8"))
     document["principals"][0]["audience"] = "internal"
     (folder / "authz.json").write_text(json.dumps(document), encoding="utf-8")
-    (folder / "report.json").write_text(json.dumps(dump(report())), encoding="utf-8")
+    (folder / "report.json").write_text(json.dumps(dump(recordable())), encoding="utf-8")
     cli = Cli(folder / "home", {"KESSAI_AUTHZ_FILE": str(folder / "authz.json")})
     assert cli("up").code == 0
     refused = cli("rollout", "open", "1", "--as", "sato")

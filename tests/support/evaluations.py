@@ -90,7 +90,7 @@ def give_fault(made: dict[str, Any], kind: FaultKind) -> None:
     tool = None if kind in NO_REQUEST else "send_return_notice"
     made["fault"] = {"kind": kind.value, "tool": tool, "nth": 1, "times": 1, "retries": 1, "told_ja": TOLD}
     seen = PLACES.get(kind.value, "wire")
-    made["evidence"] = {"seen": seen, "fired": 1, "details": [f"{kind.value} at {seen}"]}
+    made["evidence"] = {"seen": seen, "fired": 1, "details": [f"{kind.value} at {seen}, of {made['id']}"]}
     made["got"]["retries"], made["got"]["calls"] = 1, 5
     made["got"]["reached"] = [*STATES[:4], "RETRY_WAIT", STATES[4]]
 
@@ -120,7 +120,7 @@ def document(entries: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
     made = {
         "format": "kessai-evaluation/1", "made_at": "2026-08-01T09:00:00Z", "seconds": 30.0, "build": "0.1.0",
         "conditions": conditions, "rates": dict(RATES), "limits": dict(LIMITS), "contract_tests": [], "cases": entries,
-        "compared": {"compared": 480, "external": 0, "untracked": [], "missing": [], "duplicate": []},
+        "compared": {"compared": 2000, "external": 0, "untracked": [], "missing": [], "duplicate": []},
         "stops": [],
     }  # fmt: skip
     return made | changes

@@ -234,3 +234,63 @@ def test_a_model_is_tried_when_it_was_asked_and_not_when_it_was_named(calls, tri
 
 def test_the_versions_of_what_was_evaluated_stand_beside_the_answer():
     assert gate(report()).versions == report().conditions
+
+
+def on(ident: str, **changes: Any) -> list[dict[str, Any]]:
+    """Change what was seen of one case."""
+    made = cases()
+    next(one for one in made if one["id"] == ident)["got"].update(changes)
+    return made
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"reached": []},
+        {"reached": ["RECEIVED"]},
+        {"calls": 0},
+        {"calls": 3},
+        {"retries": 1},
+        {"effects": {"returns": 0, "notices": 0}},
+    ],
+)
+def test_a_case_that_looks_well_by_what_no_run_leaves_is_not_believed(seen):
+    made = on("normal-1", **seen)
+    if "effects" in seen:
+        one = next(one for one in made if one["id"] == "normal-1")
+        one["expected"]["effects"], one["has_side_effect"] = seen["effects"], False
+    view = gate(report(made))
+    assert (view.passed, refused(view), view.unmatched) == (False, {"contradicts_itself"}, ())
+    assert [one.ids for one in view.refused] == [("normal-1",)]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"automatable": False}, {"has_side_effect": False}, {"needs_compensation": True},
+        {"category": "midway_fault"},
+    ],
+)  # fmt: skip
+def test_a_case_whose_own_flags_belie_what_it_expects_is_not_believed(flags):
+    made = [*cases(), raw("more") | flags]
+    assert refused(gate(report(made))) == {"contradicts_itself"}
+
+
+def test_a_case_under_another_name_does_not_make_a_report_longer():
+    made = cases()
+    copy = {**made[0], "id": "normal-99"}
+    view = gate(report([*made[1:], copy, made[1] | {"id": "normal-98"}]))
+    assert [(one.code, one.ids) for one in view.refused] == [("case_repeated", ("normal-2", "normal-98"))]
+
+
+def test_what_was_seen_of_one_fault_proves_no_second():
+    made = cases()
+    struck = [one for one in made if one["fault"] is not None and one["fault"]["kind"] == "timeout"]
+    struck[1]["evidence"] = dict(struck[0]["evidence"])
+    view = gate(report(made))
+    assert [(one.code, set(one.ids)) for one in view.refused] == [("case_repeated", {one["id"] for one in struck})]
+
+
+def test_a_comparison_of_fewer_rows_than_the_cases_have_requests_and_effects_is_not_believed():
+    assert gate(report(compared=compared(compared=2000))).passed
+    assert refused(gate(report(compared=compared(compared=120)))) == {"compared_too_little"}

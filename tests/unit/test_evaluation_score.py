@@ -113,6 +113,10 @@ def test_a_fault_that_was_to_strike_twice_and_did_so_once_is_not_proved():
     made["fault"]["times"] = 2
     assert codes(made) == ["fault_not_proved"]
     made["evidence"]["fired"] = 2
+    assert codes(made) == ["fault_not_proved"], "there is a count, and one of the two was seen"
+    made["evidence"]["details"] += ["  "]
+    assert codes(made) == ["fault_not_proved"]
+    made["evidence"]["details"][-1] = "rate_limited at the wire, again"
     assert codes(made) == []
 
 
