@@ -17,7 +17,6 @@ from shared_contracts.evaluation import Category, Decision, Effects, Expected, F
 Count = Annotated[int, Field(ge=0, le=10**9)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Price = Annotated[float, Field(ge=0, le=1e9)]
-FORMAT = "kessai-evaluation/1"
 NO_MODEL = "no model"
 Component = Literal["orchestrator", "tool", "authorization", "persistence", "notification", "planner"]
 Place = Literal["wire", "mail", "clock", "database", "process"]
@@ -69,7 +68,6 @@ class Got(Contract):
     told_ja: str
     seconds: Seconds
     active_seconds: Seconds
-    tools_sha256: tuple[str, ...]
 
 
 class Entry(Contract):

@@ -45,7 +45,6 @@ async def contract_place(root: Path, choice: PostgresChoice) -> AsyncIterator[Pl
             yield _place(parts, port)
     finally:
         await place.drop(root)
-        _remove_directory(root)
 
 
 def _place(parts: StackParts, port: int) -> Place:
@@ -54,9 +53,3 @@ def _place(parts: StackParts, port: int) -> Place:
         owner_dsn=assembly.host_owner_dsn(parts),
         auditor_dsn=assembly.auditor_dsn(parts, Side.TOOLS),
     )
-
-
-def _remove_directory(root: Path) -> None:
-    """Remove the home's own directory too, unless somebody has put something into it."""
-    if root.is_dir() and not any(root.iterdir()):
-        root.rmdir()

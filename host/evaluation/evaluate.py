@@ -209,14 +209,11 @@ async def _run(there: Opened, todo: Plan, done: Callable[[Run], None]) -> list[R
 
 async def watched(there: Opened, work: Awaitable[T]) -> T:
     """Do something while somebody looks; whatever ends the looking ends it."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            looking = group.create_task(there.bench.watch.look())
-            done = await work
-            looking.cancel()
-            return done
-    except ExceptionGroup as several:
-        raise several.exceptions[0] from None
+    async with asyncio.TaskGroup() as group:
+        looking = group.create_task(there.bench.watch.look())
+        done = await work
+        looking.cancel()
+        return done
 
 
 def _noted(there: Opened, run: Run) -> NotedCase:

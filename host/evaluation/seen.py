@@ -122,7 +122,6 @@ def got(
         told_ja=NOWHERE if first is None else first.customer_message.ja,
         seconds=round(seconds, 3),
         active_seconds=max((row["workflow"]["active_ms"] for row, _ in workflows.rows), default=0) / 1000,
-        tools_sha256=(),
     )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -63,5 +62,4 @@ class Watch:
     def _tell(self, standing: Standing) -> None:
         ended, future = self._waiting.get(standing.workflow_id, (False, None))
         if future is not None and not future.done() and (standing.ended or (standing.waits and not ended)):
-            with suppress(asyncio.InvalidStateError):
-                future.set_result(standing)
+            future.set_result(standing)

@@ -70,13 +70,6 @@ class Sampling:
     wrong: int
 
 
-async def newest(connection: AsyncConnection[Any]) -> Act | None:
-    """Give the newest act; None where nobody has said anything."""
-    cursor = connection.cursor(row_factory=class_row(Act))
-    await cursor.execute(_SQL["newest"])
-    return await cursor.fetchone()
-
-
 async def history(connection: AsyncConnection[Any]) -> list[Act]:
     """Give every act, the oldest first."""
     cursor = connection.cursor(row_factory=class_row(Act))

@@ -1,9 +1,6 @@
 -- name: take_turn
 SELECT pg_advisory_xact_lock(stop_lock_key())
 
--- name: newest
-SELECT * FROM rollout_log ORDER BY act_id DESC LIMIT 1
-
 -- name: history
 SELECT * FROM rollout_log ORDER BY act_id
 

@@ -59,7 +59,7 @@ def _completed(ident: str, category: Category) -> dict[str, Any]:
         "gaps": [], "reached": list(STATES), "path": list(WAY), "calls": 4, "model_calls": 0, "refused_proposals": 0,
         "engine_reads": 2, "undoing_calls": 0, "retries": 0, "effects": dict(ONE), "approver": None,
         "compensation": None, "wrong_returns": [], "wrong_notices": [], "handover": None, "handover_reason": None,
-        "told_ja": TOLD, "seconds": 0.5, "active_seconds": 0.4, "tools_sha256": [],
+        "told_ja": TOLD, "seconds": 0.5, "active_seconds": 0.4,
     }  # fmt: skip
     expected = {
         "state": "COMPLETED", "reason": "notice_verified", "path": list(WAY), "calls_max": 6, "effects": dict(ONE),
