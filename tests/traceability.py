@@ -118,6 +118,9 @@ TABLE: tuple[Row, ...] = (
         "integration/record_seal::what_a_superuser_spoils_is_found_and_named",
         "integration/record_seal::an_end_that_was_cut_off_with_its_seals_is_missed_by_the_other_side",
         "integration/record_seal::a_side_that_writes_its_record_anew_with_its_own_key_cannot_do_so_alone")),
+    Row("the seven questions of an audit, and what is recorded of each call", (
+        "integration/explain::the_seven_questions_of_an_audit_name_request_policy_versions_evidence_and_detours",
+        "integration/record_seal::a_sealed_line_says_who_did_what_in_which_version_and_what_came_of_it")),
     Row("the record: sealed within a second, no row skipped, by one sealer", (
         "integration/record_kept::what_is_written_is_sealed_within_a_second_by_one_of_two_loops",
         "integration/record_seal::a_row_that_commits_late_under_an_earlier_number_is_sealed_by_the_next_batch",

@@ -66,11 +66,11 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
 
     sealed = seal_parts(settings)
     sealing = None if sealed is None else Sealing(sealed)
-    if sealing is None:
-        log.warning("record_not_sealed", setting="KESSAI_TOOLS_SEALER_DSN")
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        if sealing is None:
+            log.warning("record_not_sealed", setting="KESSAI_TOOLS_SEALER_DSN")
         async with nullcontext() if sealing is None else sealing, dispatcher, manager.run():
             yield
 

@@ -137,6 +137,8 @@ class Sealing:
                 pass
         except _AWAY as error:
             log.warning("sealing_waits", **exception_fields(error))
+        except ValueError as error:  # what the database gave is no head: somebody has been at it
+            log.error("sealing_broke", **exception_fields(error))
 
 
 async def _body(request: Request) -> str | None:

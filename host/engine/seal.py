@@ -53,6 +53,9 @@ async def run(sealer: Sealer, stop: asyncio.Event) -> None:
         except psycopg.Error as error:
             log.warning("sealing_waits", error=type(error).__name__)
             await _pause(stop)
+        except ValueError as error:  # what the database gave is no head: somebody has been at it
+            log.error("sealing_broke", error=type(error).__name__)  # noqa: TRY400 - its text may quote data
+            await _pause(stop)
 
 
 async def _rounds(connection: AsyncConnection[Any], sealer: Sealer, stop: asyncio.Event) -> None:

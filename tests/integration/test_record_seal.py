@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import psycopg
@@ -241,3 +242,25 @@ async def test_not_even_the_owner_changes_a_sealed_line_by_a_slip(shop: Shop):
             for statement in TOOL_SLIPS:
                 with pytest.raises(psycopg.errors.CheckViolation, match="append-only"):
                     owner.execute(statement)
+
+
+@asynchronous
+async def test_a_sealed_line_says_who_did_what_in_which_version_and_what_came_of_it(shop: Shop):
+    async with record(shop) as kept:
+        await kept.seal()
+        calls = [json.loads(text) for (text,) in kept.tools("SELECT sealed FROM calls.seal_link ORDER BY n")]
+        lines = [json.loads(text) for (text,) in kept.host("SELECT sealed FROM seal_link WHERE source = 'audit'")]
+        columns = kept.tools("SELECT array_agg(attname::text) FROM pg_attribute WHERE attrelid = 'calls.log'::regclass"
+                             " AND attnum > 0")[0][0]  # fmt: skip
+    for call in calls:
+        assert set(call) == {"id", *columns} - {"seq"}  # a column that is added is sealed, or this says so
+    (made,) = [call for call in calls if call["tool"] == "create_return"]
+    assert (made["outcome"], made["version"] != "", len(made["arguments_sha256"])) == ("ok", True, 64)
+    assert made["duration_us"] > 0
+    assert all(
+        made[name] for name in ("iss", "client_id", "kid", "jti", "task_id", "tenant_id", "idempotency_key", "at")
+    )
+    assert made["sub"].startswith("sha256:")  # here an address of mail, which is a person's
+    assert {tuple(sorted(line)) for line in lines} == {
+        ("action", "actor", "at", "committed_in", "details", "id", "resource", "result", "workflow_id")
+    }
