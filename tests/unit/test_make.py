@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -35,9 +38,25 @@ def test_a_change_is_checked_without_running_a_test_twice():
     assert not any("pytest" in line for line in recipe("static"))
 
 
-def test_the_official_suite_is_run_in_a_pinned_version_and_by_no_other_target():
+def test_a_change_is_judged_by_the_official_suite_where_npm_can_install_it_and_it_is_said_where_not():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "if timeout 60 make .conformance/.installed; then\n  timeout 90 make conformance\nelse\n" in script
+    assert "make conformance was not run" in script
+
+
+def test_the_official_suite_is_run_by_no_other_target():
     assert recipe("conformance") == ["$(BIN)/python -m tests.conformance.run $(SUITE)"]
-    packages = re.search(r"^SUITE_PACKAGES := (.+)$", MAKEFILE, re.MULTILINE)
-    assert packages is not None
-    assert all(re.fullmatch(r"@?[a-z0-9/-]+@\d+\.\d+\.\d+(-alpha\.\d+)?", one) for one in packages[1].split())
     assert "conformance" not in " ".join((*recipe("test"), *recipe("static")))
+
+
+@pytest.mark.parametrize("folder", ["conformance"])
+def test_what_npm_installs_is_pinned_by_digest_and_comes_from_no_named_address(folder: str):
+    place = ROOT / "tests" / folder
+    wanted = json.loads((place / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    locked = json.loads((place / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    assert locked[""]["dependencies"] == wanted
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+(-alpha\.\d+)?", version) for version in wanted.values())
+    packages = {name: package for name, package in locked.items() if name}
+    assert wanted.keys() <= {name.removeprefix("node_modules/") for name in packages}
+    assert [name for name, package in packages.items() if not package["integrity"].startswith("sha512-")] == []
+    assert [name for name, package in packages.items() if "resolved" in package] == []
