@@ -5,7 +5,7 @@ lines(database)             # role, relation, and of select insert update delete
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,10 +45,10 @@ class Relation:
         return f"{self.schema}.{self.name}"
 
 
-def relations(database: ToolDatabase, role: str) -> list[Relation]:
-    """Every table and view of ours, as one role has it."""
-    with psycopg.connect(database.admin) as admin:
-        rows = admin.execute(RELATIONS.encode(), {"role": role, "schemas": list(SCHEMAS)}).fetchall()
+def relations(dsn: str, role: str, schemas: Sequence[str] = SCHEMAS) -> list[Relation]:
+    """Every table and view of a superuser's database, as one role has it."""
+    with psycopg.connect(dsn) as admin:
+        rows = admin.execute(RELATIONS.encode(), {"role": role, "schemas": list(schemas)}).fetchall()
     return [
         Relation(schema, name, view, columns, {"select": read or [], "insert": put or [], "update": change or []})
         for schema, name, view, columns, read, put, change in rows
@@ -59,7 +59,7 @@ def lines(database: ToolDatabase) -> Iterator[str]:
     """Try all five statements of all roles on all relations; a command on some columns alone names them."""
     for role in ROLES:
         with psycopg.connect(database.dsn(role), autocommit=True) as connection:
-            for relation in relations(database, role):
+            for relation in relations(database.admin, role):
                 done = [_shown(relation, name) for name, text in statements(relation) if works(connection, text)]
                 yield " ".join([role, str(relation), *(done or ["-"])])
 
