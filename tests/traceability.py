@@ -48,6 +48,13 @@ TABLE: tuple[Row, ...] = (
         "integration/tool_server_isolation::a_role_sees_the_rows_of_the_token_and_no_others")),
     Row("each role of the database does its own work alone", (
         "integration/tool_server_isolation::each_role_is_refused_every_statement_that_it_does_not_need",)),
+    Row("host and tool server read nothing of each other's", (
+        "integration/store_apart::no_role_of_the_other_side_is_let_into_a_database",
+        "integration/store_apart::no_role_of_the_other_side_may_run_any_statement_there")),
+    Row("no address is taken from an argument or a token", (
+        "security/no_addresses::no_argument_takes_an_address",
+        "security/no_addresses::the_tool_server_has_nothing_to_fetch_with",
+        "contract/tool_client_wire::no_redirect_carries_the_token_away")),
     Row("a repeated action is blocked", (
         "integration/engine_limits::an_action_that_succeeded_is_done_once_whatever_id_it_comes_under",)),
     Row("bounded retry after a transient error", (
