@@ -5,22 +5,18 @@ Invariant: it ends with 0 only where every cell of every path is right; the user
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from host.commands import report_file
 from host.commands.exits import CommandError, Exit
 from host.commands.output import add, console, plain, say, table, write_json
+from host.commands.progress import Bar, bar
 from host.evaluation.crash.documents import CrashCell, CrashMatrix, CrashPath, Effects
 from host.settings import Settings, home_root
-from host.stack.files import write_new
 from host.stack.postgres import PostgresChoice
 from shared_contracts.base import dump
 
@@ -35,16 +31,16 @@ async def crash_matrix(
 ) -> Exit:
     """Run it; raises CommandError, StackError, NotReadyError."""
     ways = _ways(names)
-    file = None if report is None else _place(report)
+    file = None if report is None else report_file.place(report, REPORT, report_file.OURS)
     from host.commands.log import configure  # here, since the engine and the wire take a second to import
     from host.evaluation.crash import matrix
 
     configure()
     choice = PostgresChoice(settings.postgres_bin, settings.postgres_os_user)
-    with _told() as step:
-        view = await matrix.crash_matrix(home_root(settings), choice, ways, concurrency, step)
+    with bar("cells", None) as shown:
+        view = await matrix.crash_matrix(home_root(settings), choice, ways, concurrency, _teller(shown))
     if file is not None:
-        _write(file, view)
+        report_file.write(file, dump(view), report_file.OURS)
     if as_json:
         write_json(dump(view))
     else:
@@ -66,49 +62,16 @@ def _ways(names: Sequence[str] | None) -> tuple[Way, ...]:
     return tuple(way for way in TABLE if way.name in names)
 
 
-class _Steps:
-    def __init__(self, progress: Progress) -> None:
-        self._progress, self._task = progress, progress.add_task("cells", total=None)
+def _teller(shown: Bar) -> Callable[[int, CrashCell | CrashPath], None]:
+    """Show how many are through, and what is wrong as soon as it is."""
 
-    def __call__(self, total: int, through: CrashCell | CrashPath) -> None:
-        self._progress.update(self._task, total=total, advance=int(isinstance(through, CrashCell)))
-        if through.wrong:
-            place = f"{through.when} {through.boundary}" if isinstance(through, CrashCell) else "without a kill"
-            line = f"{through.path}, {place}: {'; '.join(through.wrong)}"
-            self._progress.console.print(Text(plain(line)), soft_wrap=True)
+    def through(total: int, made: CrashCell | CrashPath) -> None:
+        shown.advance(int(isinstance(made, CrashCell)), total)
+        if made.wrong:
+            place = f"{made.when} {made.boundary}" if isinstance(made, CrashCell) else "without a kill"
+            shown.tell(f"{made.path}, {place}: {'; '.join(made.wrong)}")
 
-
-@contextmanager
-def _told() -> Iterator[_Steps]:
-    """Show on a terminal how many are through, and what is wrong as soon as it is; what is piped is not drawn over."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
-        yield _Steps(progress)
-
-
-def _place(directory: Path) -> Path:
-    """Name the report's file before anything is killed; one that is there is evidence, and stays."""
-    file = directory / REPORT
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        there = file.exists()
-    except OSError as error:
-        raise _unwritable(directory, error) from error
-    if there:
-        raise CommandError(Exit.BAD_INPUT, f"{file} is there already", "Nothing was run. Name another directory.")
-    return file
-
-
-def _write(file: Path, view: CrashMatrix) -> None:
-    try:
-        write_new(file, json.dumps(dump(view), ensure_ascii=False, indent=1) + "\n")
-    except OSError as error:
-        raise _unwritable(file, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> CommandError:
-    what = f"no report can be written to {path}: {error.strerror}"
-    return CommandError(Exit.BAD_INPUT, what, "Name a directory of your own with --report.")
+    return through
 
 
 def _show(view: CrashMatrix) -> None:

@@ -6,27 +6,20 @@ Invariant: what the command ends with is what the gate says of the report that i
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.text import Text
-
-from host.commands import evaluate_beside, evaluate_html, evaluate_sheets
+from host.commands import evaluate_beside, evaluate_html, evaluate_sheets, report_file
 from host.commands.exits import CommandError, Exit
-from host.commands.output import console, plain, say
+from host.commands.output import console, say
+from host.commands.progress import Bar, bar
 from host.evaluation.gate import gate
 from host.rights import read_authorization
 from host.settings import Settings, home_root
-from host.stack.files import write_whole
 from shared_contracts.base import dump
 from shared_contracts.evaluation_cases import CaseSet, Refused, case_set, read_cases
 from shared_contracts.evaluation_drafts import UPDATES, without_updates
@@ -37,7 +30,6 @@ if TYPE_CHECKING:
     from host.evaluation.conduct import Run
 
 REPORT = "report.json"
-REPORT_MODE = 0o644  # nothing in it is secret or a person's
 OURS = Path(__file__).parents[1] / "data" / "evaluation"
 BEYOND = OURS / "beyond"  # faults beyond the six, in cases beside the 120
 SEED_MAX = 2**31 - 1
@@ -81,17 +73,17 @@ async def run(settings: Settings, wanted: Wanted) -> Exit:
         over = PACKAGED if data is None else over_retail(data)
         todo = plan(settings, authorization, cases, wanted.concurrency, seed, changed, over)
         todo = replace(todo, removed=UPDATES if wanted.without_updates else frozenset())
-        directory = _directory(wanted.report)
+        file = _file(wanted.report)
         tested = await evaluate_beside.tests_made(settings) if wanted.test_first else told
-        with _told(len(todo.cases)) as step:
-            report = await evaluated(settings, authorization, todo, Beside(rates, tested), step)
+        with bar("cases", len(todo.cases)) as shown:
+            report = await evaluated(settings, authorization, todo, Beside(rates, tested), _teller(shown))
     except (asyncio.CancelledError, SystemExit):  # either is what a signal becomes
         say(INTERRUPTED)
         raise
     except UnfitError as error:
         mend = "\n".join((*error.problems[1:], "No report was written."))
         raise CommandError(Exit.BAD_INPUT, error.problems[0], mend) from error
-    return _written(report, directory, whole=data is None and not wanted.without_updates)
+    return _written(report, file, whole=data is None and not wanted.without_updates)
 
 
 async def again(settings: Settings, directory: Path | None) -> Exit:
@@ -100,7 +92,7 @@ async def again(settings: Settings, directory: Path | None) -> Exit:
     from host.evaluation.plan import UnfitError
     from host.evaluation.report import recomputed
 
-    file = _directory(directory)
+    file = _file(directory)
     try:
         report = await recomputed(settings)
     except UnfitError as error:
@@ -111,10 +103,9 @@ async def again(settings: Settings, directory: Path | None) -> Exit:
     return _written(report, file, whole=True)
 
 
-def _written(report: EvaluationReport, directory: Path, *, whole: bool) -> Exit:
+def _written(report: EvaluationReport, file: Path, *, whole: bool) -> Exit:
     """Write a report and its page, and decide by it."""
-    file = directory / REPORT
-    write_whole(file, json.dumps(dump(report), ensure_ascii=False, indent=1) + "\n", REPORT_MODE)
+    report_file.write(file, dump(report), report_file.ANYBODYS)
     view = gate(report, whole=whole)
     evaluate_sheets.gate(console(), view)
     of = report.conditions
@@ -164,35 +155,16 @@ def _changed(wanted: Wanted) -> Component | None:
     return found
 
 
-def _directory(wanted: Path | None) -> Path:
-    """Make the report's directory before anything is run; a report that is there is evidence, and stays."""
+def _file(directory: Path | None) -> Path:
+    """Name the report's file, which holds nothing secret and no person's; raises CommandError."""
     at = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    directory = Path(f"evaluation-{at}") if wanted is None else wanted
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        there = (directory / REPORT).exists()
-    except OSError as error:
-        what = f"no report can be written to {directory}: {error.strerror}"
-        raise CommandError(Exit.BAD_INPUT, what, "Name a directory of your own with --report.") from error
-    if there:
-        what = f"{directory / REPORT} is there already"
-        raise CommandError(Exit.BAD_INPUT, what, "Nothing was run. Name another directory with --report.")
-    return directory
+    return report_file.place(Path(f"evaluation-{at}") if directory is None else directory, REPORT, report_file.ANYBODYS)
 
 
-class _Steps:
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress, self._task = progress, progress.add_task("cases", total=total)
-
-    def __call__(self, run: Run) -> None:
-        self._progress.advance(self._task)
+def _teller(shown: Bar) -> Callable[[Run], None]:
+    def through(run: Run) -> None:
+        shown.advance(1)
         for line in run.said:
-            self._progress.console.print(Text(f"{run.prepared.case.id}: {plain(line)}"), soft_wrap=True)
+            shown.tell(f"{run.prepared.case.id}: {line}")
 
-
-@contextmanager
-def _told(total: int) -> Iterator[_Steps]:
-    """Show on a terminal how many are through; what is piped is not drawn over."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
-        yield _Steps(progress, total)
+    return through

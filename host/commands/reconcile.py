@@ -5,20 +5,19 @@ Invariant: it ends with 0 only where rows were compared and nothing differs, and
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.text import Text
 
+from host.commands import report_file
 from host.commands.auditors import auditing
-from host.commands.exits import CommandError, Exit
+from host.commands.exits import Exit
 from host.commands.output import add, console, plain, say, table, write_json
 from host.evaluation.audit import reconciled
 from host.evaluation.documents import Discrepancy, Reconciliation
 from host.evaluation.reconcile import MEANINGS, Comparison, Kind
 from host.settings import Settings
-from host.stack.files import write_new
 from shared_contracts.base import dump
 
 REPORT = "reconcile.json"
@@ -26,11 +25,11 @@ REPORT = "reconcile.json"
 
 async def reconcile(settings: Settings, report: Path | None, *, as_json: bool) -> Exit:
     """Compare; raises CommandError, SettingsError, NotReadyError."""
-    file = None if report is None else _place(report)
+    file = None if report is None else report_file.place(report, REPORT, report_file.OURS)
     async with auditing(settings) as auditors:
         view = _view(await reconciled(auditors))
     if file is not None:
-        _write(file, view)
+        report_file.write(file, dump(view), report_file.OURS)
     if as_json:
         write_json(dump(view))
     else:
@@ -62,32 +61,6 @@ def _view(found: Comparison) -> Reconciliation:
         agree=differences == (),
         under_way=found.under_way,
         differences=differences,
-    )
-
-
-def _place(directory: Path) -> Path:
-    """Name the report's file before anything is compared; one that is there is evidence, and stays."""
-    file = directory / REPORT
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        there = file.exists()
-    except OSError as error:
-        raise _unwritable(directory, error) from error
-    if there:
-        raise CommandError(Exit.BAD_INPUT, f"{file} is there already", "Nothing was compared. Name another directory.")
-    return file
-
-
-def _write(file: Path, view: Reconciliation) -> None:
-    try:
-        write_new(file, json.dumps(dump(view), ensure_ascii=False, indent=2) + "\n")
-    except OSError as error:
-        raise _unwritable(file, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> CommandError:
-    return CommandError(
-        Exit.BAD_INPUT, f"no report can be written to {path}: {error.strerror}", "Name a directory of your own."
     )
 
 

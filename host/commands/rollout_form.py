@@ -13,7 +13,7 @@ from host.evaluation.documents import Claim, GateView, PerItem, Rate
 from host.handover.blocks import Cell, Note, Pairs, Section, Table, Verbatim, at
 from host.handover.markdown import markdown
 from host.rollout_views import OpenStage, RolloutAct, RolloutView
-from host.stack.files import write_new
+from host.stack.files import SECRET_MODE, write_new
 from host.store import releases
 from host.store.pool import Pool
 from shared_contracts.base import parse
@@ -31,7 +31,7 @@ async def write_form(pool: Pool, view: RolloutView, name: str) -> None:
     async with pool.connection() as connection:
         history = await releases.history(connection)
     try:
-        write_new(Path(name), form(history, view))
+        write_new(Path(name), form(history, view), SECRET_MODE)
     except OSError as error:
         mend = "Name a new file in a directory of your own; one that is there is evidence, and stays."
         raise CommandError(Exit.BAD_INPUT, f"the form cannot be written to {name}: {error.strerror}", mend) from error

@@ -37,10 +37,10 @@ def write_whole(path: Path, content: str, mode: int) -> None:
         raise
 
 
-def write_new(path: Path, content: str) -> None:
-    """For our eyes alone, whole or not at all; raises FileExistsError rather than write over what is there."""
+def write_new(path: Path, content: str, mode: int) -> None:
+    """Whole or not at all; raises FileExistsError rather than write over what is there."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    write_whole(beside, content, SECRET_MODE)
+    write_whole(beside, content, mode)
     try:
         os.link(beside, path, follow_symlinks=False)  # unlike a rename it never replaces
     finally:

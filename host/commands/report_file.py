@@ -1,0 +1,49 @@
+"""The file that a report is kept in: found fit before anything is run, and written once.
+
+Invariant: a report that is there is evidence, and stays, also one that somebody else has put there meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from host.commands.exits import CommandError, Exit
+from host.stack.files import write_new
+
+OURS, ANYBODYS = 0o600, 0o644  # who reads it
+
+
+def place(directory: Path, name: str, mode: int) -> Path:
+    """Make the directory, name the report's file in it, and try that it can be written; raises CommandError."""
+    file = directory / name
+    try:
+        directory.mkdir(mode=0o700 if mode == OURS else 0o755, parents=True, exist_ok=True)
+        there = file.exists()
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        raise _unwritable(directory, error) from error
+    if there:
+        raise _there(file, "Nothing was run.")
+    return file
+
+
+def write(file: Path, document: dict[str, Any], mode: int) -> None:
+    """Write it whole, as `--json` prints it; raises CommandError."""
+    try:
+        write_new(file, json.dumps(document, ensure_ascii=False, indent=2) + "\n", mode)
+    except FileExistsError as error:
+        raise _there(file, "It came while this ran, and was left as it is.") from error
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
+def _there(file: Path, so: str) -> CommandError:
+    return CommandError(Exit.BAD_INPUT, f"{file} is there already", f"{so} Name another directory with --report.")
+
+
+def _unwritable(path: Path, error: OSError) -> CommandError:
+    what = f"no report can be written to {path}: {error.strerror}"
+    return CommandError(Exit.BAD_INPUT, what, "Name a directory of your own with --report.")
