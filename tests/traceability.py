@@ -124,7 +124,8 @@ TABLE: tuple[Row, ...] = (
     Row("the record: changed, removed, put in, reordered, cut off, written anew by one side", (
         "integration/record_seal::what_a_superuser_spoils_is_found_and_named",
         "integration/record_seal::an_end_that_was_cut_off_with_its_seals_is_missed_by_the_other_side",
-        "integration/record_seal::a_side_that_writes_its_record_anew_with_its_own_key_cannot_do_so_alone")),
+        "integration/record_seal::a_side_that_writes_its_record_anew_with_its_own_key_cannot_do_so_alone",
+        "integration/record_seal::who_has_both_databases_and_one_key_cannot_write_the_record_of_that_key_anew")),
     Row("the seven questions of an audit, and what is recorded of each call", (
         "integration/explain::the_seven_questions_of_an_audit_name_request_policy_versions_evidence_and_detours",
         "integration/record_seal::a_sealed_line_says_who_did_what_in_which_version_and_what_came_of_it")),

@@ -290,7 +290,7 @@ def _different(said: Mapping[str, Any], now: Mapping[str, Any], *, erased: bool)
 
 def _out_of_order(batch: list[Line]) -> Iterator[tuple[Line, Line]]:
     """Within a batch rows stand in the order of their transactions, then of their numbers."""
-    rows = [(line, _read(line.sealed)) for line in batch if line.source != "history"]
+    rows = [(line, _read(line.sealed)) for line in batch if line.source in {"audit", "call"}]
     for (one, first), (other, second) in pairwise(rows):
         if first and second and _order(first) > _order(second):
             yield one, other
