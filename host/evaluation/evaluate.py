@@ -236,7 +236,9 @@ def _evidence(there: Opened, run: Run) -> FaultEvidence | None:
     order = str(case.request["order_id"])
     match case.fault.kind:
         case FaultKind.APPROVAL_EXPIRY:
-            return None if run.turned is None else FaultEvidence(seen="clock", fired=1, details=(run.turned,))
+            if run.turned is None:
+                return None
+            return FaultEvidence(seen="clock", fired=1, details=(f"{order}: {run.turned}",))
         case FaultKind.NOTICE_FAILURE:
             turned = [one for one in there.mail.turned if one.order_id == order]
             said = tuple(f"{one.at.isoformat(timespec='milliseconds')} {one.message_id} refused: 550" for one in turned)

@@ -44,8 +44,9 @@ def as_expected(case: EvaluationCase) -> Entry:
 def fired(case: EvaluationCase) -> FaultEvidence | None:
     if case.fault is None:
         return None
-    seen = min(SEEN_AT[case.fault.kind])
-    return parse(FaultEvidence, {"seen": seen, "fired": case.fault.times, "details": [case.fault.kind.value]})
+    seen, times = min(SEEN_AT[case.fault.kind]), case.fault.times
+    details = [f"{case.id}: {n} of {times}" for n in range(1, times + 1)]
+    return parse(FaultEvidence, {"seen": seen, "fired": times, "details": details})
 
 
 def test_a_run_that_meets_every_expectation_of_the_data_set_passes():
