@@ -149,7 +149,8 @@ def read_retail(path: Path) -> RetailSet | Refused:
         return Refused(tuple(f"{path.name}: {said}" for said in complaints(error.errors(), "a case"))[:_SHOWN_MAX])
     taken = numbers.taken()
     if taken:
-        return Refused(tuple(f"order {name} has the number of another's copy; give it another" for name in taken))
+        said = (f"order {name} has the number of another's copy; give it another" for name in taken[:_SHOWN_MAX])
+        return Refused(tuple(said))
     return RetailSet(cases, _data(content, numbers))
 
 

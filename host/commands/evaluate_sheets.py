@@ -24,7 +24,7 @@ from host.evaluation.documents import (
 from shared_contracts.evaluation_report import Conditions
 
 _IDS_MAX = 12
-_RATES = ("matched", "automatic", "handed_over", "duplicates", "compensated", "over_automated", "over_handed", "calls")
+_RATES = tuple(Rates.model_fields)
 
 
 def gate(to: Console, view: GateView) -> None:

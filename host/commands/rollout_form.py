@@ -9,7 +9,7 @@ from pathlib import Path
 
 from host.commands.exits import CommandError, Exit
 from host.commands.output import say
-from host.evaluation.documents import Claim, GateView, PerItem, Rate
+from host.evaluation.documents import Claim, GateView, PerItem, Rate, Rates
 from host.handover.blocks import Cell, Note, Pairs, Section, Table, Verbatim, at
 from host.handover.markdown import markdown
 from host.rollout_views import OpenStage, RolloutAct, RolloutView
@@ -40,8 +40,7 @@ async def write_form(pool: Pool, view: RolloutView, name: str) -> None:
 
 def form(history: list[releases.Act], view: RolloutView) -> str:
     """Write the page."""
-    recorded = [one for one in history if one.act == "record" and one.gate is not None]
-    gates = tuple(part for one in recorded for part in _gate(one, parse(GateView, one.gate or {})))
+    gates = tuple(part for one in history if one.gate is not None for part in _gate(one, parse(GateView, one.gate)))
     return markdown(TITLE, (_releases(history), *gates, _stages(view), _now(view), _open_points(view)))
 
 
@@ -74,7 +73,7 @@ def _gate(act: releases.Act, gate: GateView) -> tuple[Section, ...]:
     )
     severe = ("severe incidents", str(len(gate.severe)), Verbatim("one is enough"))
     n = gate.measures.n
-    rates = tuple((name.replace("_", " "), _rate(getattr(gate.measures.rates, name))) for name in _rates(gate))
+    rates = tuple((name.replace("_", " "), _rate(getattr(gate.measures.rates, name))) for name in Rates.model_fields)
     per_item = "-" if gate.cost.per_item is None else f"{gate.cost.per_item}"
     cost = ("cost per correctly completed case", Verbatim(f"{per_item} {gate.cost.currency} (minor unit)"))
     claims = tuple((one.subject.replace("_", " "), *_claimed(one)) for one in gate.claims)
@@ -91,10 +90,6 @@ def _gate(act: releases.Act, gate: GateView) -> tuple[Section, ...]:
 
 def _claimed(one: Claim) -> tuple[Cell, ...]:
     return tuple(Verbatim(shown.said) for shown in (one.code_exists, one.contract_test_passes, one.live_system_tried))
-
-
-def _rates(gate: GateView) -> tuple[str, ...]:
-    return tuple(type(gate.measures.rates).model_fields)
 
 
 def _rate(rate: Rate | PerItem) -> Cell:

@@ -188,7 +188,8 @@ def _effects(served: Served, ledger: Ledger) -> Iterator[Finding]:
     intended: dict[tuple[str, str | None, str], list[Intended]] = defaultdict(list)
     for effect in ledger.effects:
         intended[effect.tenant_id, effect.idempotency_key, effect.name].append(effect)
-    outside = {(task.tenant_id, task.idempotency_key, task.tool or ""): task for task in ledger.issued}
+    writes = (task for task in ledger.issued if task.idempotency_key is not None)
+    outside = frozenset((task.tenant_id, task.idempotency_key, task.tool) for task in writes)
     yield from _not_standing(made, ledger.effects)
     yield from _lost(made, served.log)
     yield from _standing(served.made, intended, outside)
@@ -215,14 +216,16 @@ def _lost(made: dict[tuple[str, str, str], Made], log: Iterable[Logged]) -> Iter
     """What the tool server says that it made, and has not."""
     for row in log:
         key = row.idempotency_key
-        if row.tool in MAKING and row.outcome == "ok" and key and (row.tenant_id, key, row.tool) not in made:
+        if row.tool not in MAKING or row.outcome != "ok" or key is None:
+            continue
+        if (row.tenant_id, key, row.tool) not in made:
             yield Finding(Kind.MISSING, key, row.tool, Why.NOT_MADE, row.task_id, key)
 
 
 def _standing(
     rows: Iterable[Made],
     intended: dict[tuple[str, str | None, str], list[Intended]],
-    outside: dict[tuple[str, str | None, str], Issued],
+    outside: frozenset[tuple[str, str | None, str | None]],
 ) -> Iterator[Finding]:
     """Each row that stands there has one intention, and each intention of a case made one."""
     of_case: dict[tuple[str, str], list[Made]] = defaultdict(list)

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from host.domain.workflow import Workflow
+from host.evaluation.score import FOR_A_PERSON
 from host.handover.html import html
 from host.handover.sections import sections
 from host.handover.sheet import NoHandover, hand_over
@@ -26,7 +27,6 @@ from shared_contracts.record import Record, Versions
 Row = Mapping[str, Any]
 NOWHERE = ""  # of a case that was never taken in
 _SUCCEEDED = frozenset({"succeeded", "verified"})
-_DUE_A_SHEET = frozenset({"NEEDS_REVIEW", "EXPIRED", "COMPENSATION_REQUIRED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def _sheet(workflows: Workflows) -> bool | None:
         sheet = hand_over(row, around, workflows.kind(row), workflows.kinds)
         if not isinstance(sheet, NoHandover):
             made = html("handover", sections(sheet)) != "" and made is not False
-        elif row["workflow"]["state"] in _DUE_A_SHEET:
+        elif row["workflow"]["state"] in FOR_A_PERSON:
             made = False
     return made
 

@@ -117,8 +117,10 @@ class Wire:
                 moved = await self.conflict(asked.workflow_id)
                 self._note(asked, f"held the answer ({response.status}) while {moved}")
                 return response
-            case _:
+            case FaultKind.DISCONNECT:
                 self._note(asked, f"broke the connection before the answer ({response.status})")
+            case _:
+                raise AssertionError(f"{kind.value} is not done here")
         if request.transport is not None:
             request.transport.abort()
         return response  # to nobody

@@ -105,9 +105,9 @@ async def tracked(connection: AsyncConnection[Any]) -> bool:
 
 
 async def tenant(connection: AsyncConnection[Any], workflow_id: UUID) -> str:
-    """Name the tenant of a case that is there."""
-    row = await (await connection.execute(_SQL["tenant"], {"workflow_id": workflow_id})).fetchone()
-    return str(row[0]) if row is not None else ""
+    """Name the tenant of a case that is there; ValueError where it is not, since nobody covers such a one."""
+    ((found,),) = await (await connection.execute(_SQL["tenant"], {"workflow_id": workflow_id})).fetchall()
+    return str(found)
 
 
 async def waive(owner: AsyncConnection[Any], by: By, reason: str) -> Act | None:

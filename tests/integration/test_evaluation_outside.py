@@ -90,6 +90,16 @@ def test_a_broken_connection_comes_after_the_server_has_done_its_part():
     assert (status, served, len(line.struck)) == (200, [TOOL, TOOL], 1)
 
 
+@pytest.mark.parametrize("kind", ["commit_lost", "worker_killed", "version_conflict"])
+def test_a_fault_that_the_wire_was_given_no_means_for_is_no_broken_connection(kind: str):
+    async def scene(line: Wire, _: list[str]) -> int:
+        return await ask(line)
+
+    status, line, _ = on_the_wire(fault(kind), scene)
+
+    assert (status, line.struck) == (500, [])
+
+
 def test_an_answer_is_held_until_whoever_asked_has_given_up():
     async def scene(line: Wire, _: list[str]) -> None:
         with pytest.raises(TimeoutError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from host.evaluation.documents import Cost, FaultRow, GateView, Measures
+from host.evaluation.documents import Cost, FaultRow, GateView, Measures, Rates
 from host.evaluation.page import spread
 from host.evaluation.page.cells import number, numbers, rate, text
 from host.evaluation.page.charts import Name, Square, bars, grid, spans
@@ -18,7 +18,7 @@ from shared_contracts.evaluation_report import Entry
 GOOD, BAD, SEVERE = "var(--good)", "var(--bad)", "var(--severe)"
 BLUE, NONE = "var(--blue)", "var(--none)"
 END_COLOURS = dict(zip((*spread.ENDS, "another"), (GOOD, BLUE, "var(--ochre)", "var(--violet)", NONE), strict=True))
-RATES = ("matched", "automatic", "handed_over", "duplicates", "compensated", "over_automated", "over_handed", "calls")
+RATES = tuple(Rates.model_fields)
 HELD = ("proved", "end", "effects", "retries", "compensation", "told")
 NO_CASE = "There is no case."
 Entries = Sequence[Entry]
