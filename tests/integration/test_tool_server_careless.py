@@ -27,6 +27,7 @@ from tool_server.dispatch import Dispatcher
 from tool_server.load import load
 from tool_server.store.roles import ROLES
 
+pytestmark = pytest.mark.xdist_group("careless")  # one set-up serves all
 # whose token it is; the last one's is of the same customer, for another order or case
 ATTACKERS: dict[str, dict[str, str]] = {"tenant": {"tenant": "beta"}, "customer": {"customer": "C-2"}, "task": {}}
 KEYS = {"find_return": "prepared-return", "find_notice": "prepared-notice"}  # the victim's own

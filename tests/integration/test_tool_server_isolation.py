@@ -12,12 +12,13 @@ from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
 from shared_contracts import contract
+from shared_contracts.task_token import Use
 from shared_contracts.tools import TOOLS
 from tests.support.rights import SCHEMAS, Relation, lines, relations
 from tests.support.tool_approvals import Person, trusted
 from tests.support.tool_orders import line, order, recipient
 from tests.support.tool_prepared import GOOD, ORDER, made_return, owner_of, prepared, sent_notice, with_demo
-from tests.support.tool_shop import ENTER, Shop, ask, given, open_shop, shop_over, tool_database, within
+from tests.support.tool_shop import ENTER, Shop, ask, code_of, given, open_shop, shop_over, tool_database, within
 from tool_server.call import Answer, Answered
 from tool_server.dispatch import Dispatcher
 from tool_server.store.roles import ROLES
@@ -140,6 +141,23 @@ def _count(connection: psycopg.Connection[Any], relation: Relation, bounds: tupl
         return int(one(connection, sql.SQL("SELECT count(*) FROM {}").format(name)))
 
 
+def test_a_token_that_names_no_order_reads_its_customers_and_nobody_elses(shop: Shop) -> None:
+    reads = [tool for tool in TOOLS.values() if not tool.writes]
+
+    async def scene(tools: Dispatcher, customer: str | None) -> list[Answer]:
+        given = []
+        for tool in reads:
+            owner = owner_of(tool) | ({} if customer is None else {"customer": customer})
+            arguments = await prepared(tools, tool)
+            given += [await ask(tools, tool.name, arguments, use=Use.EXTERNAL, resource=None, key="outside", **owner)]
+        return given
+
+    own = shop.run(lambda tools: scene(tools, None))
+    assert [answer for answer in own if not isinstance(answer, Answered)] == []
+    foreign = shop.run(lambda tools: scene(tools, "C-2"))
+    assert {code_of(answer) for answer in foreign} == {"not_found"}
+
+
 def test_the_bounds_of_a_transaction_end_with_it(shop: Shop) -> None:
     with psycopg.connect(shop.database.dsn("tools_orders"), autocommit=True) as connection:
         asked = "SELECT count(*) FROM orders.orders"
@@ -209,7 +227,7 @@ OWN = {"tenant": "acme", "customer": "C-1", "order": "A-1", "task": "W-1"}
 OTHER = {"tenant": "beta", "customer": "C-2", "order": "A-2", "task": "W-2"}
 
 
-@pytest.mark.parametrize(("role", "statement", "held"), WRITES)
+@pytest.mark.parametrize(("role", "statement", "held"), WRITES, ids=["return", "notice", "log", "key", "closed key"])
 def test_a_row_of_anothers_is_not_written(
     shop: Shop, role: str, statement: LiteralString, held: tuple[str, ...]
 ) -> None:

@@ -24,6 +24,7 @@ from tests.support.tool_shop import Shop, ask, given, open_shop
 from tool_server.dispatch import Dispatcher
 from tool_server.store.roles import ROLES
 
+pytestmark = pytest.mark.xdist_group("alike")  # one set-up serves all
 # By the argument that names it: nobody's, then another customer's and another tenant's.
 OBJECTS = {"order_id": ("no-such", "B-1", "T-1"), "case_id": ("C-999", "C-101", "C-201")}
 # Of an object of one's own: a part that nobody has, then one of another customer's object.
