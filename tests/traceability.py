@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.wire_rows import SECTIONS
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tests.md"
 _HEAD = """# What is shown by which test
@@ -182,6 +184,9 @@ TABLE: tuple[Row, ...] = (
 )  # fmt: skip
 
 
+WIRE = {heading: tuple(Row(what, tests) for what, tests in rows.items()) for heading, rows in SECTIONS.items()}
+
+
 def node(name: str) -> tuple[Path, str]:
     """Give the file and the function that a name of the table stands for."""
     place, test = name.split("::")
@@ -190,12 +195,19 @@ def node(name: str) -> tuple[Path, str]:
 
 
 def page() -> str:
-    """Write the table as it stands in the documents."""
+    """Write the tables as they stand in the documents."""
+    parts = [_HEAD, _lines(TABLE)]
+    for heading, rows in WIRE.items():
+        parts += [f"\n## {heading}\n\n| row | by |\n|---|---|\n", _lines(rows)]
+    return "".join(parts)
+
+
+def _lines(rows: tuple[Row, ...]) -> str:
     lines = []
-    for row in TABLE:
+    for row in rows:
         shown = [f"`{node(name)[0].relative_to(ROOT)}::{node(name)[1]}`" for name in row.tests]
         lines.append(f"| {row.what} | {'<br>'.join(shown) or f'*later:* {row.later}'} |\n")
-    return _HEAD + "".join(lines)
+    return "".join(lines)
 
 
 if __name__ == "__main__":

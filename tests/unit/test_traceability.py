@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.traceability import PAGE, ROOT, TABLE, Row, node, page
+from tests.traceability import PAGE, ROOT, TABLE, WIRE, Row, node, page
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 STEPS = (ROOT / "docs" / "control-plane.md").read_text("utf-8")
@@ -23,7 +23,7 @@ def test_the_page_is_the_table():
     assert PAGE.read_text("utf-8") == page()
 
 
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.what)
+@pytest.mark.parametrize("row", [*TABLE, *(row for rows in WIRE.values() for row in rows)], ids=lambda row: row.what)
 def test_a_row_names_tests_that_are_there_or_what_it_waits_for(row: Row):
     assert bool(row.tests) is not bool(row.later)
     for name in row.tests:
