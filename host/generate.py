@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from host import record_views, rollout_views, stop_views, views
+from host import key_views, record_views, rollout_views, stop_views, views
 from host.evaluation import contract_documents, diagnosis, documents
 from host.evaluation.crash import documents as crash_documents
 from host.workflows.catalogue import CURRENT
@@ -19,6 +19,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "list": views.WorkflowList,
     "ledger": views.Ledger,
     "token_list": views.TokenList,
+    "keys_list": key_views.KeyList,
     "approver_list": views.ApproverList,
     "approve": views.DecisionTaken,
     "review": views.Reviewed,

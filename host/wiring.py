@@ -24,8 +24,8 @@ from host.planner.conformance import ConformancePlanner
 from host.rights import kinds, pins, read_authorization
 from host.sealing import sealer_of
 from host.settings import Settings
-from host.stack.keys import read_signing_key
 from host.stack.links import Links
+from host.stack.signing import SigningFile
 from host.store import rollout
 from host.store.pool import Pool
 from host.tool_client.client import ToolClient
@@ -68,8 +68,7 @@ async def driver(settings: Settings, links: Links, patience_seconds: float = 0.0
     """
     authorization = read_authorization(settings.authz_file)
     sealer = None if links.sealing is None else sealer_of(links.sealing, partial(exchange, links.server_url))
-    key = SigningKey.from_jwk(read_signing_key(links.signing_key_file))
-    minter = Minter(key, links.issuer, links.audience)
+    minter = Minter(SigningFile(links.signing_key_file, SigningKey.from_jwk), links.issuer, links.audience)
     size = min(POOL_SIZE_MAX, settings.concurrency + 4)
     async with database(links.dsn, size) as pool, ToolClient(links.server_url, _probe(minter)) as client:
         if settings.concurrency > 1:

@@ -49,6 +49,8 @@ class Verifier:
         signed = read_signed(token, trust.keys)
         if isinstance(signed, Reason):
             return signed
+        if signed.key.ends is not None and signed.key.ends <= self._clock():
+            return Reason.UNKNOWN_KEY  # whatever the token says of its own time; no leeway, its owner chose the end
         if signed.typ != TOKEN_TYPE:
             return Reason.TYPE
         try:

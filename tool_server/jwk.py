@@ -1,7 +1,8 @@
 """One trusted public key from its JWK: signature use, one pinned asymmetric algorithm, strong.
 
 Invariant: a key that is private, symmetric, for encryption, without `alg`, short, or of a known weak kind never
-becomes a key that a token can be verified with.
+becomes a key that a token can be verified with. One with an `exp`, as OpenID Federation writes it, is none from
+then on.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ _ROCA_PRIMES = (
 
 @dataclass(frozen=True, slots=True)
 class TrustedKey:
-    """`issuer` may sign with `key`, and with `algorithm` alone; `raw` tells two keys apart."""
+    """`issuer` may sign with `key`, and with `algorithm` alone, and until `ends`; `raw` tells two keys apart."""
 
     kid: str
     issuer: str
     algorithm: str
     key: jwt.PyJWK
     raw: bytes
+    ends: int | None  # seconds since the epoch
 
 
 def trusted_key(issuer: str, member: Any) -> TrustedKey:
@@ -63,7 +65,7 @@ def trusted_key(issuer: str, member: Any) -> TrustedKey:
         raise TrustError(f"key {kid!r} is not a well-formed {algorithm} key") from None
     _refuse_weak(kid, key.key)
     raw = key.key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return TrustedKey(kid=kid, issuer=issuer, algorithm=algorithm, key=key, raw=raw)
+    return TrustedKey(kid=kid, issuer=issuer, algorithm=algorithm, key=key, raw=raw, ends=_end(kid, member))
 
 
 def _kid(member: dict[str, Any]) -> str:
@@ -71,6 +73,15 @@ def _kid(member: dict[str, Any]) -> str:
     if not isinstance(kid, str) or not kid.isprintable() or not 0 < len(kid) <= _KID_CHARACTERS_MAX:
         raise TrustError(f"a key has no kid, or one that is not 1 to {_KID_CHARACTERS_MAX} printable characters")
     return kid
+
+
+def _end(kid: str, member: dict[str, Any]) -> int | None:
+    if "exp" not in member:
+        return None
+    end = member["exp"]
+    if type(end) is not int or end < 0:  # a bool is an int, too
+        raise TrustError(f"key {kid!r} has an exp that is no number of whole seconds since the epoch")
+    return end
 
 
 def _refuse_other_use(kid: str, member: dict[str, Any]) -> None:

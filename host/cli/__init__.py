@@ -23,6 +23,7 @@ from host.cli import (
     diagnose,
     evaluate,
     handover,
+    keys,
     machine,
     reapply,
     reconcile,
@@ -100,6 +101,17 @@ token = typer.Typer(help="Tokens for outside MCP hosts.", no_args_is_help=True)
 token.command("issue", help=_help("token issue", tokens.issue))(tokens.issue)
 token.command("list", help=_help("token list", tokens.list_tokens))(tokens.list_tokens)
 app.add_typer(token, name="token", rich_help_panel=PARTS)
+
+signing = typer.Typer(help="The keys that tokens are signed with, and whose tokens are trusted.", no_args_is_help=True)
+signing.command("list", help=_help("keys list", keys.list_keys))(keys.list_keys)
+signing.command("rotate", help=_help("keys rotate", keys.rotate))(keys.rotate)
+# a key's id may begin with a dash
+signing.command(
+    "revoke",
+    help=_help("keys revoke", keys.revoke),
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+)(keys.revoke)
+app.add_typer(signing, name="keys", rich_help_panel=PARTS)
 
 evaluation = typer.Typer(help="Run the evaluation, and say what it shows.", cls=evaluate.RunByDefault)
 evaluation.command("run", help=_help("eval run", evaluate.run))(evaluate.run)

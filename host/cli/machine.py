@@ -82,16 +82,12 @@ def secrets(
         str | None,
         typer.Option("--issuer", help="The name under which the worker signs; default: the one that is there."),
     ] = None,
-    rotate: Annotated[
-        bool, typer.Option("--rotate", help="Make a new signing key; the old one is trusted on.")
-    ] = False,
 ) -> None:
     """Make the passwords and keys of programs that are started one by one, such as those of compose.yaml.
 
     \b
     kessai secrets secrets
-    kessai secrets secrets --rotate
     """
     from host.commands import machine
 
-    machine.secrets(directory, issuer, rotate=rotate)
+    machine.secrets(directory, issuer)

@@ -244,6 +244,17 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         not_ready="not ready: database, owner's rights, a newer schema, a version that asks for other approvals",
     ),
     "secrets": _three("they are there", not_ready="not ready: the directory, or a file in it"),
+    "keys list": _three("listed", not_ready="not ready: the home or the directory, or a file in it"),
+    "keys rotate": _three(
+        "the new key signs; or, for other machines, it is published",
+        "bad input: a directory, an option, a setting; there is no key to go on with",
+        "not ready: a file of a key, or the tool server does not take the new key: published, and not signing yet",
+    ),
+    "keys revoke": _three(
+        "its tokens are refused, and another key signs; or, elsewhere, it says what its operator has to do",
+        "bad input: no such key, a directory, a setting; nothing was changed",
+        "not ready: a file of a key, PostgreSQL, a program of the stack; the keys' files are changed by then",
+    ),
     "token issue": {
         **_three("issued", "not granted: principal, scope, tool, order"),
         Exit.STOPPED: "refused: updates, or reads too, are stopped",

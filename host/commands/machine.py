@@ -11,7 +11,7 @@ from host.commands.workplace import choice
 from host.settings import Settings, elsewhere, home_root
 from host.stack import removal
 from host.stack import stack as life
-from host.stack.secrets import rotate_secrets, write_secrets
+from host.stack.secrets import write_secrets
 from host.stack.status import status as look
 from host.views import PartView, StackView
 from shared_contracts.base import dump
@@ -86,13 +86,10 @@ async def status(settings: Settings, *, as_json: bool) -> Exit:
     return code
 
 
-def secrets(directory: Path, issuer: str | None, *, rotate: bool) -> None:
-    """Make what is missing, or a new key."""
+def secrets(directory: Path, issuer: str | None) -> None:
+    """Make what is missing."""
     why = unnameable(directory, PATH_BYTES)
     if why is not None:
         raise CommandError(Exit.BAD_INPUT, f"{directory} cannot be made: {why}", "Nothing was made.")
-    if rotate:
-        say(f"new signing key {rotate_secrets(directory)}; restart the worker to sign with it")
-        return
     made = write_secrets(directory, issuer)
     say(f"made {len(made)} files in {directory}" if made else f"{directory} has everything already")

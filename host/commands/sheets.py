@@ -14,6 +14,7 @@ from host.commands.output import COLOURS, add, command, own_members, plain, tabl
 from host.commands.turns_sheet import turns
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
+from host.key_views import KeyList
 from host.settings import Settings
 from host.store.record import Match
 from host.views import (
@@ -238,6 +239,14 @@ def tokens(to: Console, page: TokenList) -> None:
         cells = (one.jti, one.task_id, one.principal, one.customer, good_for, one.resource)
         add(made, *cells, _at(one.issued_at), one.issued_by, until)
     to.print(made if page.tokens else Text("none", style="dim"))
+
+
+def keys(to: Console, page: KeyList) -> None:
+    """Show which keys verify tokens, and until when."""
+    made = table("key", "issuer", "algorithm", "state", "until")
+    for one in page.keys:
+        add(made, one.kid, one.issuer, one.algorithm, one.state, None if one.ends_at is None else _at(one.ends_at))
+    to.print(made if page.keys else Text("none", style="dim"))
 
 
 def approvers(to: Console, page: ApproverList) -> None:

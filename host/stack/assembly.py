@@ -190,6 +190,12 @@ def disable_tool(parts: StackParts, name: str) -> Program:
     return _command(parts, f"disable_{name}", python_module(TOOLS, "disable", name), _tools_owner(parts))
 
 
+def revoke_key(parts: StackParts, kid: str) -> Program:
+    """Refuse a signing key for good, whoever publishes it again; a key's id may begin with a dash."""
+    settings = _tools_owner(parts) | {"KESSAI_TOOLS_ISSUERS_FILE": str(parts.keys.issuers)}
+    return _command(parts, "revoke_key", python_module(TOOLS, "revoke", f"--kid={kid}"), settings)
+
+
 def revoke_approver(parts: StackParts, kid: str) -> Program:
     """The opposite; a key's id may begin with a dash."""
     command = python_module(TOOLS, "approver", "revoke", "--", kid)

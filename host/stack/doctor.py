@@ -146,6 +146,9 @@ def _published(home: Home) -> Check:
     text = read_text(files.jwks)
     if isinstance(text, Unread):
         return Check("published keys", False, f"{files.jwks} cannot be read: {text.why}", MADE_ANEW)
+    if kid in text and files.next.exists():
+        what = f"hold {kid}, and one that does not sign yet: a rotation was begun"
+        return Check("published keys", False, what, "finish it: kessai keys rotate")
     if kid in text:
         return Check("published keys", True, f"hold {kid}", "")
     return Check("published keys", False, f"{files.jwks} lacks {kid}", MADE_ANEW)

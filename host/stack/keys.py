@@ -1,7 +1,7 @@
 """The host's signing key and what others need to verify with it.
 
-A public key is published before its private half signs anything, and stays for one rotation after:
-a token that is on its way while the key changes still verifies.
+Invariant: a public key is published before its private half signs anything, and stays until what it signed has run
+out. How one follows another is `rotation`; here is what the files are, and a set of them that fits together.
 """
 
 from __future__ import annotations
@@ -15,41 +15,50 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from host.stack.errors import StackError, StackProblem
 from host.stack.files import BYTES_MAX, malformed, read_json, read_secret, write_secret
 from host.stack.home import Home
-from host.stack.locks import Hold
 from shared_contracts.named_file import Unread, read_file
+from shared_contracts.task_token import LEEWAY_SECONDS, LIFETIME_SECONDS_MAX
 
-PUBLISHED_MAX = 2  # the current one and the one before
+# the longest token, the leeway of clocks, and a command that had read the key and is just about to sign
+OLD_STAYS_SECONDS = max(LIFETIME_SECONDS_MAX.values()) + LEEWAY_SECONDS + 60
+# more, where somebody has to bring the new key to other machines, which sign with the old one meanwhile
+CARRIED_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class KeyFiles:
-    """`signing` is for the host alone; the next two, side by side, are what the tool server reads.
+    """`signing`, and `next` that will follow it, are for the host alone; the next two are what the tool server reads.
 
     Each side seals its record with a key of its own, which signs nothing else; `seal_keys` has the public halves.
+    `old_stays` is how long a key is published, in seconds, once it signs no more.
     """
 
     signing: Path
+    next: Path
     jwks: Path
     issuers: Path
     seal_host: Path
     seal_tools: Path
     seal_keys: Path
     lock: Path
+    old_stays: int
 
 
 def key_files(home: Home) -> KeyFiles:
     """Where they lie in a home, made or not."""
-    return key_files_in(home.keys, home.run / "keys.lock")
+    return _key_files(home.keys, home.run / "keys.lock", OLD_STAYS_SECONDS)
 
 
-def key_files_in(directory: Path, lock: Path) -> KeyFiles:
-    """Where they lie in any directory of ours."""
+def key_files_in(directory: Path) -> KeyFiles:
+    """Where they lie in a directory of secrets, from which they are brought to other machines."""
+    return _key_files(directory, directory / ".keys.lock", OLD_STAYS_SECONDS + CARRIED_SECONDS)
+
+
+def _key_files(at: Path, lock: Path, old_stays: int) -> KeyFiles:
     return KeyFiles(
-        directory / "signing.jwk", directory / "jwks.json", directory / "issuers.json",
-        directory / "seal-host.jwk", directory / "seal-tools.jwk", directory / "seal-keys.json", lock,
+        at / "signing.jwk", at / "next.jwk", at / "jwks.json", at / "issuers.json",
+        at / "seal-host.jwk", at / "seal-tools.jwk", at / "seal-keys.json", lock, old_stays,
     )  # fmt: skip
 
 
@@ -68,10 +77,12 @@ def ensure_keys(home: Home) -> KeyFiles:
 def ensure_key_files(files: KeyFiles, issuer: str) -> None:
     """The same for files anywhere."""
     if not files.signing.exists():
-        rotate_keys(files)
+        key = new_key()
+        publish(files, [public_part(key)])
+        write_key(files.signing, key)
     current = public_part(read_signing_key(files.signing))
-    if current["kid"] not in [key.get("kid") for key in _published(files.jwks)]:
-        _publish(files.jwks, [current])
+    if current["kid"] not in [key.get("kid") for key in published(files)]:
+        publish(files, [current])
     _trust(files.issuers, issuer, files.jwks)
     _ensure_seals(files)
 
@@ -82,27 +93,12 @@ def _ensure_seals(files: KeyFiles) -> None:
     wanted = {side: [] if found is None else list(found.get(side, ())) for side in ("host", "tools")}
     for side, file in (("host", files.seal_host), ("tools", files.seal_tools)):
         if not file.exists():
-            write_secret(file, json.dumps(_generate(), indent=1) + "\n")
+            write_key(file, new_key())
         mine = public_part(read_signing_key(file))
         if mine not in wanted[side]:
             wanted[side].insert(0, mine)
     if wanted != found:
         write_secret(files.seal_keys, json.dumps(wanted, indent=1) + "\n")
-
-
-def rotate_keys(files: KeyFiles) -> str:
-    """A new signing key; answers with its kid. Processes that read the old one sign with it until restarted."""
-    hold = Hold(files.lock)
-    try:
-        if not hold.exclusive():
-            raise StackError(StackProblem.HOME_BUSY, "Another process is changing the signing key.", "Try again.")
-        before = [public_part(read_signing_key(files.signing))] if files.signing.exists() else []
-        new = _generate()
-        _publish(files.jwks, [public_part(new), *before])
-        write_secret(files.signing, json.dumps(new, indent=1) + "\n")
-        return str(new["kid"])
-    finally:
-        hold.close()
 
 
 def read_signing_key(file: Path) -> dict[str, Any]:
@@ -130,7 +126,8 @@ def thumbprint(public: str) -> str:
     return _encoded(hashlib.sha256(members.encode("ascii")).digest())
 
 
-def _generate() -> dict[str, Any]:
+def new_key() -> dict[str, Any]:
+    """A private Ed25519 JWK, in memory alone."""
     private = Ed25519PrivateKey.generate()
     public = _encoded(private.public_key().public_bytes_raw())
     return {
@@ -139,13 +136,26 @@ def _generate() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _published(jwks: Path) -> list[dict[str, Any]]:
+def write_key(file: Path, key: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    write_secret(file, json.dumps(key, indent=1) + "\n")
+
+
+def published(files: KeyFiles) -> list[dict[str, Any]]:
+    """The public keys as they stand there; none where the file is lost or broken."""
+    return published_in(files.jwks)
+
+
+def published_in(jwks: Path) -> list[dict[str, Any]]:
+    """The same of any set of keys, such as another issuer's."""
     found = read_json(jwks)
-    return [] if found is None else [key for key in found.get("keys", []) if isinstance(key, dict)]
+    members = None if found is None else found.get("keys")
+    return [key for key in members if isinstance(key, dict)] if isinstance(members, list) else []
 
 
-def _publish(jwks: Path, keys: list[dict[str, Any]]) -> None:
-    write_secret(jwks, json.dumps({"keys": keys[:PUBLISHED_MAX]}, indent=1) + "\n")
+def publish(files: KeyFiles, keys: list[dict[str, Any]]) -> None:
+    """Replace the published set; a tool server on the same files has it at its next token."""
+    write_secret(files.jwks, json.dumps({"keys": keys}, indent=1) + "\n")
 
 
 def trusted_issuers(file: Path) -> list[dict[str, Any]]:

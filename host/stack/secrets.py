@@ -17,7 +17,7 @@ from host.stack.errors import StackError, StackProblem
 from host.stack.files import refuse_shared
 from host.stack.home import PRIVATE, existing_home
 from host.stack.initialise import password_in
-from host.stack.keys import KeyFiles, ensure_key_files, key_files_in, rotate_keys, trusted_issuers
+from host.stack.keys import KeyFiles, ensure_key_files, key_files_in, trusted_issuers
 from host.stack.roles import LIMITED, OWNER, Side, write_passfile
 from host.stack.serving import ADMIN
 
@@ -39,7 +39,7 @@ def write_secrets(directory: Path, issuer: str | None) -> tuple[str, ...]:
         password_in(directory / ADMIN)
         for role in ROLES:
             write_passfile(directory / f"{role}.pgpass", role, password_in(directory / role))
-        ensure_key_files(_keys(directory), issuer)
+        ensure_key_files(key_files_in(directory), issuer)
     except OSError as error:
         raise StackError(
             StackProblem.HOME_NOT_WRITABLE,
@@ -49,27 +49,32 @@ def write_secrets(directory: Path, issuer: str | None) -> tuple[str, ...]:
     return tuple(name for name in NAMES if name not in before)
 
 
-def rotate_secrets(directory: Path) -> str:
-    """A new signing key in a directory that `write_secrets` made; gives its kid."""
-    _refuse_home(directory)
-    files = _keys(directory)
+def keys_of_secrets(directory: Path) -> KeyFiles:
+    """The keys in a directory that `write_secrets` made; a `StackError` where it is none."""
+    if existing_home(directory) is not None or _of_a_home(directory):
+        raise StackError(
+            StackProblem.SECRET_MALFORMED,
+            f"{directory} is of a home, whose keys need no directory to be named.",
+            "Leave --in out; KESSAI_HOME says which home is meant.",
+        )
+    files = key_files_in(directory)
     if not files.signing.exists():
         raise StackError(
             StackProblem.SECRET_MISSING,
             f"There is no signing key in {directory}.",
             f"Name the directory that was made by: kessai secrets '{directory}'",
         )
-    return rotate_keys(files)
+    return files
 
 
 def _one_issuer(directory: Path, wanted: str | None) -> str:
-    files = _keys(directory)
+    files = key_files_in(directory)
     found = [str(entry["issuer"]) for entry in trusted_issuers(files.issuers) if entry["jwks_file"] == files.jwks.name]
-    if existing_home(directory.parent) is not None and directory.name == "keys":
+    if _of_a_home(directory):
         raise StackError(
             StackProblem.SECRET_MALFORMED,
             f"{directory} holds the keys of a home, whose passwords lie elsewhere.",
-            "Name another directory. A new signing key is made with --rotate.",
+            "Name another directory. A new signing key is made by: kessai keys rotate",
         )
     if wanted is None:
         return found[0] if found else COMPOSE_ISSUER
@@ -82,8 +87,8 @@ def _one_issuer(directory: Path, wanted: str | None) -> str:
     return wanted
 
 
-def _keys(directory: Path) -> KeyFiles:
-    return key_files_in(directory, directory / ".keys.lock")
+def _of_a_home(directory: Path) -> bool:
+    return existing_home(directory.parent) is not None and directory.name == "keys"
 
 
 def _private(directory: Path) -> None:
@@ -109,5 +114,5 @@ def _refuse_home(directory: Path) -> None:
             StackProblem.SECRET_MALFORMED,
             f"{directory} is the home of a stack, which has its own secrets already.",
             f"Name a directory beside it, such as '{directory.absolute()}-secrets'; "
-            f"a new signing key for the home is made by: kessai secrets '{directory / 'keys'}' --rotate",
+            "a new signing key for the home is made by: kessai keys rotate",
         )

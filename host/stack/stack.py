@@ -10,6 +10,7 @@ out of a temporary stack stops everything, and what a killed one left behind is 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from host.stack.ports import choose_port, is_free
 from host.stack.processes import Running
 from host.stack.provision import provision
 from host.stack.roles import write_passwords
+from host.stack.rotation import tidy
 from host.stack.signals import ended_by_signals
 
 READY_SECONDS_MAX = 60.0
@@ -160,6 +162,7 @@ async def _database(
     """The parts, and the tool server if it was begun meanwhile: its code is loaded while the schema is made."""
     write_passwords(home)
     keys, build = ensure_keys(home), installed_build()
+    tidy(keys, time.time())
     cluster = postgres.cluster_of(home, choice.postgres)
     for place in abandoned_places(home):
         await postgres.stop_data(place / "data")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jwt
@@ -63,11 +64,24 @@ class ExternalGrant:
     seconds: int
 
 
-class Minter:
-    """Signs for one issuer and one audience, the tool server's canonical resource URI."""
+def _same(key: SigningKey) -> SigningKey:
+    return key
 
-    def __init__(self, key: SigningKey, issuer: str, audience: str, clock: Callable[[], float] = time.time) -> None:
-        self._key = key
+
+class Minter:
+    """Signs for one issuer and one audience, the tool server's canonical resource URI.
+
+    `key` is a key, or what gives the one that is in force when a token is minted.
+    """
+
+    def __init__(
+        self,
+        key: SigningKey | Callable[[], SigningKey],
+        issuer: str,
+        audience: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._key: Callable[[], SigningKey] = partial(_same, key) if isinstance(key, SigningKey) else key
         self._issuer = issuer
         self._audience = audience
         self._clock = clock
@@ -113,7 +127,7 @@ class Minter:
             exp=now + min(grant.seconds, LIFETIME_SECONDS_MAX[Use.EXTERNAL]), jti=grant.jti, use=Use.EXTERNAL,
             authorization_details=(details,),
         )  # fmt: skip
-        return mint(claims, self._key)
+        return mint(claims, self._key())
 
     def _mint(
         self, use: Use, jti: str, task: str, tenant: str, subject: str, scope: str, details: tuple[CallDetails, ...]
@@ -124,7 +138,7 @@ class Minter:
             scope=scope, iat=now, nbf=now, exp=now + LIFETIME_SECONDS_MAX[use], jti=jti, use=use,
             authorization_details=details,
         )  # fmt: skip
-        return mint(claims, self._key)
+        return mint(claims, self._key())
 
 
 def mint(claims: TaskClaims, key: SigningKey) -> str:

@@ -7,7 +7,8 @@ contract; names, descriptions and schemas from the wire decide nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,6 +18,7 @@ from shared_contracts.contract import Tool
 from shared_contracts.errors import ERRORS, Category
 
 CHECK_SECONDS = 5.0
+AGAIN_SECONDS = 0.1
 REFRESH_SECONDS = 5.0  # how long a disabled tool may still be proposed; its calls are refused at once
 
 
@@ -54,6 +56,17 @@ async def check(
     """Negotiate where that is to be done, list, and compare with our own contracts."""
     listed = await client.list_tools(timeout_seconds)
     return _compare(listed, needed) if isinstance(listed, Listed) else _not_listed(listed)
+
+
+async def why_refused(url: str, token: Callable[[], str], seconds: float) -> str | None:
+    """Say why a tool server does not answer these tokens, asked until it does or the time is over; None: it does."""
+    until = asyncio.get_running_loop().time() + seconds
+    async with ToolClient(url, token) as client:
+        while isinstance(seen := await check(client, {}, seconds), NotReady):
+            if asyncio.get_running_loop().time() > until:
+                return seen.what
+            await asyncio.sleep(AGAIN_SECONDS)
+    return None
 
 
 def _compare(listed: Listed, needed: Mapping[str, Tool]) -> Ready | NotReady:

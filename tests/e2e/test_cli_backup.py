@@ -133,7 +133,7 @@ def test_a_name_that_nothing_can_have_is_told_as_such(stopped: Cli, tmp_path: Pa
         said = stopped(command, str(tmp_path / name))
         assert (said.code, said.out) == (2, ""), command
         assert why in said.err
-    for command in (("secrets",), ("secrets", "--rotate")):
+    for command in (("secrets",), ("keys", "rotate", "--in")):
         said = stopped(*command, str(tmp_path / name))
         assert (said.code, said.out) == (2, ""), command
         assert why in said.err

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,14 +128,32 @@ def test_nothing_is_removed_without_a_yes(nowhere: Cli):
     assert not (nowhere.home / "mail").exists()
 
 
-def test_secrets_are_made_once_and_a_key_is_rotated_on_demand(nowhere: Cli, tmp_path: Path):
+def changed(directory: Path, before: dict[str, str]) -> set[str]:
+    return {name for name, text in before.items() if (directory / name).read_text() != text}
+
+
+def keys_in(cli: Cli, directory: Path) -> list[dict[str, Any]]:
+    return list(json.loads(cli("keys", "list", "--in", str(directory), "--json").out)["keys"])
+
+
+def test_secrets_are_made_once_and_a_key_is_rotated_in_two_steps(nowhere: Cli, tmp_path: Path):
     directory = tmp_path / "secrets"
     assert "made" in nowhere("secrets", str(directory)).err
     before = {path.name: path.read_text() for path in directory.iterdir() if path.is_file()}
     assert "everything already" in nowhere("secrets", str(directory)).err
-    assert "new signing key" in nowhere("secrets", str(directory), "--rotate").err
-    after = {path.name: path.read_text() for path in directory.iterdir() if path.is_file()}
-    changed = {name for name in before if before[name] != after[name]}
-    assert changed == {"signing.jwk", "jwks.json"}
+    rotate = ("keys", "rotate", "--in", str(directory))
+    assert nowhere(*rotate, "--published").code == 2
+    assert "signs nothing yet" in nowhere(*rotate).err
+    assert changed(directory, before) == {"jwks.json"}
+    assert [key["state"] for key in keys_in(nowhere, directory)] == ["signing", "next"]
+    assert "signs from now on" in nowhere(*rotate, "--published").err
+    assert changed(directory, before) == {"signing.jwk", "jwks.json"}
+    new, old = keys_in(nowhere, directory)
+    assert (new["state"], old["state"], new["ends_at"]) == ("signing", "old", None)
+    said = nowhere("keys", "revoke", new["kid"], "--in", str(directory))
+    assert (said.code, f"kessai-tools revoke --kid={new['kid']}" in said.err) == (0, True)
+    newest, _ = keys_in(nowhere, directory)
+    assert (newest["state"], newest["kid"] in {new["kid"], old["kid"]}) == ("signing", False)
+    assert nowhere("keys", "revoke", new["kid"], "--in", str(directory)).code == 2
     directory.chmod(0o755)
     assert nowhere("secrets", str(directory)).code == 15

@@ -35,7 +35,7 @@ def shop(tmp_path: Path) -> Shop:
 
 def sealing(directory: Path, shop: Shop) -> dict[str, Any]:
     """A tool server's three settings, with keys as `kessai secrets` makes them."""
-    files = key_files_in(directory, directory / ".lock")
+    files = key_files_in(directory)
     ensure_key_files(files, "https://host.example")
     return {
         "sealer_dsn": shop.database.dsn("tools_sealer"),

@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from host.stack.errors import StackError, StackProblem
 from host.stack.files import write_secret
 from host.stack.home import Home, open_home
-from host.stack.keys import ensure_keys, issuer_of, key_files, read_signing_key, rotate_keys, thumbprint
-from host.stack.locks import Hold
+from host.stack.keys import ensure_keys, issuer_of, key_files, read_signing_key, thumbprint
 
 
 @pytest.fixture
@@ -64,27 +63,6 @@ def test_what_is_there_is_kept(home: Home) -> None:
 def vars_of(home: Home) -> list[Path]:
     files = ensure_keys(home)
     return [files.signing, files.jwks, files.issuers]
-
-
-def test_after_a_rotation_the_key_before_still_verifies_and_the_one_before_that_no_longer(home: Home) -> None:
-    first = read_signing_key(ensure_keys(home).signing)["kid"]
-    second = rotate_keys(key_files(home))
-    assert [key["kid"] for key in published(home)] == [second, first]
-    third = rotate_keys(key_files(home))
-    assert [key["kid"] for key in published(home)] == [third, second]
-    assert read_signing_key(ensure_keys(home).signing)["kid"] == third
-
-
-def test_a_rotation_that_was_cut_short_leaves_a_key_that_signs_and_verifies(home: Home) -> None:
-    files = ensure_keys(home)
-    old = files.signing.read_text()
-    rotate_keys(key_files(home))
-    write_secret(files.signing, old)  # published, and died before the private half was replaced
-    kid = read_signing_key(ensure_keys(home).signing)["kid"]
-    assert kid in [key["kid"] for key in published(home)]
-    assert [key["kid"] for key in published(home)][1:] == [kid]
-    newest = rotate_keys(key_files(home))
-    assert [key["kid"] for key in published(home)] == [newest, kid]
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "[]", '{"keys": "no"}', '{"keys": [1]}'])
@@ -147,14 +125,3 @@ def test_an_issuer_that_an_operator_added_stays_and_ours_is_put_right(home: Home
     with pytest.raises(StackError) as caught:
         ensure_keys(home)
     assert caught.value.problem is StackProblem.SECRET_MALFORMED
-
-
-def test_two_rotations_at_once_do_not_mix(home: Home) -> None:
-    ensure_keys(home)
-    hold = Hold(home.run / "keys.lock")
-    assert hold.exclusive()
-    with pytest.raises(StackError) as caught:
-        rotate_keys(key_files(home))
-    assert caught.value.problem is StackProblem.HOME_BUSY
-    hold.close()
-    rotate_keys(key_files(home))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from host.stack.errors import StackError, StackProblem
 from host.stack.home import open_home
 from host.stack.keys import ensure_keys, read_signing_key
-from host.stack.secrets import COMPOSE_ISSUER, NAMES, ROLES, rotate_secrets, write_secrets
+from host.stack.secrets import COMPOSE_ISSUER, NAMES, ROLES, keys_of_secrets, write_secrets
 from tool_server.keys import Keyring
 
 
@@ -29,15 +28,15 @@ def test_a_home_is_not_filled_with_secrets_nor_is_it_to_be_closed_to_the_databas
     home = open_home(tmp_path / "home")
     home.root.chmod(0o711)
     before = sorted(home.root.rglob("*"))
-    for attempt in (lambda: write_secrets(home.root, None), lambda: rotate_secrets(home.root)):
-        with pytest.raises(StackError) as caught:
-            attempt()
-        assert "is the home of a stack" in caught.value.what
-        assert "chmod" not in caught.value.mend
-        assert f"kessai secrets '{home.keys}' --rotate" in caught.value.mend
+    with pytest.raises(StackError) as caught:
+        write_secrets(home.root, None)
+    assert "is the home of a stack" in caught.value.what
+    assert "chmod" not in caught.value.mend
+    assert "kessai keys rotate" in caught.value.mend
+    with pytest.raises(StackError, match="Leave --in out"):
+        keys_of_secrets(home.root)
     assert sorted(home.root.rglob("*")) == before
-    ensure_keys(home)
-    rotate_secrets(home.keys)
+    assert home.root.stat().st_mode & 0o777 == 0o711
 
 
 def test_an_open_directory_of_something_else_is_not_to_be_closed_but_another_named(tmp_path: Path) -> None:
@@ -85,13 +84,6 @@ def test_a_password_of_an_operators_own_is_taken_as_libpq_writes_it(secrets: Pat
     assert (secrets / "host_rt.pgpass").read_text() == "*:*:*:host_rt:a\\:b\\\\c\n"
 
 
-def test_a_rotated_key_is_published_beside_the_one_before(secrets: Path) -> None:
-    old = read_signing_key(secrets / "signing.jwk")["kid"]
-    new = rotate_secrets(secrets)
-    assert [key["kid"] for key in json.loads((secrets / "jwks.json").read_text())["keys"]] == [new, old]
-    assert read_signing_key(secrets / "signing.jwk")["kid"] == new
-
-
 def refused(directory: Path) -> StackProblem:
     with pytest.raises(StackError) as caught:
         write_secrets(directory, COMPOSE_ISSUER)
@@ -132,13 +124,14 @@ def test_the_keys_of_a_home_are_no_directory_of_secrets(tmp_path: Path) -> None:
     home = open_home(tmp_path / "home")
     ensure_keys(home)
     before = {path.name: path.read_text() for path in home.keys.iterdir()}
-    with pytest.raises(StackError, match="--rotate"):
+    with pytest.raises(StackError, match="kessai keys rotate"):
         write_secrets(home.keys, None)
     assert {path.name: path.read_text() for path in home.keys.iterdir()} == before
-    assert rotate_secrets(home.keys)
+    with pytest.raises(StackError, match="Leave --in out"):
+        keys_of_secrets(home.keys)
 
 
-def test_a_key_is_not_rotated_where_there_is_none(tmp_path: Path) -> None:
+def test_there_is_no_key_to_change_where_there_is_none(tmp_path: Path) -> None:
     with pytest.raises(StackError) as caught:
-        rotate_secrets(tmp_path)
+        keys_of_secrets(tmp_path)
     assert caught.value.problem is StackProblem.SECRET_MISSING

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from tests.support.server import StubDispatcher, running
 from tests.support.tokens import DROP, ISSUER, Issuer, b64
+from tool_server.auth import Verifier
+from tool_server.call import Caller
 from tool_server.errors import TrustError
+from tool_server.jws import Reason
 from tool_server.keys import Keyring
 
 
@@ -123,6 +127,22 @@ def test_a_point_off_its_curve_is_no_key(tmp_path):
     member = jwk_of("ES256")
     with pytest.raises(TrustError, match="well-formed"):
         keyring_of(tmp_path, {**member, "y": member["x"]})
+
+
+@pytest.mark.parametrize("end", [True, "9999999999", 1e12, -1, None])
+def test_an_end_that_is_no_time_spoils_the_set(tmp_path, end):
+    with pytest.raises(TrustError, match="exp"):
+        keyring_of(tmp_path, Issuer.at(tmp_path).jwk(exp=end))
+
+
+def test_a_key_verifies_until_its_end_and_from_then_on_nothing_whatever_its_tokens_say(tmp_path):
+    issuer = Issuer.at(tmp_path)
+    end = int(time.time())
+    issuer.publish(issuer.jwk(exp=end))
+    keyring, token = Keyring(issuer.issuers_file), issuer.token()
+    found = [Verifier(keyring, issuer.resource, lambda at=at: at).verify(token) for at in (end - 0.1, end, end + 1)]
+    assert isinstance(found[0], Caller)
+    assert found[1:] == [Reason.UNKNOWN_KEY, Reason.UNKNOWN_KEY]
 
 
 def test_a_kid_or_a_key_that_stands_there_twice_is_refused(tmp_path):

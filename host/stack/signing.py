@@ -1,0 +1,61 @@
+"""The signing key in force, for a program that outlives it.
+
+Invariant: no file of a key costs a signature. One that is missing or broken, as while it is being copied, leaves the
+key that was read last until it is whole; only at the start, with no key read yet, it is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import structlog
+
+from host.stack.errors import StackError
+from host.stack.keys import read_signing_key
+
+log = structlog.get_logger()
+
+K = TypeVar("K")
+Stamp: TypeAlias = tuple[int, int, int] | None  # modified (ns), size, inode; None where there is no file
+
+
+class SigningFile(Generic[K]):
+    """Gives the key of a file, and looks at every use whether it is another one by now: one `stat`."""
+
+    def __init__(self, file: Path, make: Callable[[Mapping[str, Any]], K]) -> None:
+        self._file, self._make = file, make
+        self._seen = _stamp(file)
+        self._key = make(read_signing_key(file))
+
+    def __call__(self) -> K:
+        """Give the key to sign with now."""
+        stamp = _stamp(self._file)
+        if stamp != self._seen:
+            self._seen = stamp  # before reading: what changes meanwhile is seen at the next use
+            self._read_again()
+        return self._key
+
+    def _read_again(self) -> None:
+        read = _read(self._file)
+        if isinstance(read, StackError):
+            log.error("signing_key_unusable", problem=read.problem.value)
+            return
+        self._key = self._make(read)
+        log.warning("signing_key_read_again", kid=read["kid"])
+
+
+def _read(file: Path) -> dict[str, Any] | StackError:
+    try:
+        return read_signing_key(file)
+    except StackError as error:
+        return error
+
+
+def _stamp(file: Path) -> Stamp:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
