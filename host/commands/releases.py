@@ -6,6 +6,7 @@ Invariant: nothing is recorded but what the gate says yes to, computed here from
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
 from pathlib import Path
 
 from host.commands import release_sheet
@@ -50,7 +51,7 @@ async def record(settings: Settings, path: Path, name: str, reason: str | None, 
     refuse_anothers(report, BY_RELEASE[kind, release])
     passed = Passed(kind, release, sha256, report.build, report.made_at, dump(decided))
     async with reading(settings) as pool, pool.connection() as connection:
-        _refuse_again(sha256, await releases.history(connection))
+        _refuse_again(passed, await releases.history(connection))
     await as_owner(settings, lambda owner: releases.record(owner, passed, by, why))
     return await show(settings, as_json=as_json)
 
@@ -63,11 +64,17 @@ def _refuse(decided: GateView) -> None:
         say(f"  {severe.id}: {severe.said}")
 
 
-def _refuse_again(sha256: str, history: list[releases.Act]) -> None:
-    old = next((one for one in history if one.report_sha256 == sha256), None)
+def _refuse_again(passed: Passed, history: list[releases.Act]) -> None:
+    """Refuse the same evaluation, in whatever bytes its report comes a second time."""
+    run = (passed.build, passed.evaluated_at)
+    old = next((one for one in history if passed.report_sha256 == one.report_sha256 or run == _run(one)), None)
     if old is not None:
         mend = "Nothing was recorded. What was left behind by a rollback needs a new evaluation: kessai eval."
         raise CommandError(Exit.BAD_INPUT, f"{old.release} was recorded by this very report at {old.at}", mend)
+
+
+def _run(one: releases.Act) -> tuple[str | None, datetime | None]:
+    return one.build, one.evaluated_at
 
 
 def _kind_of(report: EvaluationReport) -> str:

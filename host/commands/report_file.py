@@ -1,12 +1,14 @@
 """The file that a report is kept in: found fit before anything is run, and written once.
 
-Invariant: a report that is there is evidence, and stays, also one that somebody else has put there meanwhile.
+Invariant: a report that is there is evidence, and stays, also one that somebody else has put there meanwhile. Where
+none is written nothing is left, whatever ended what was run: the directory stands from the writing on.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,16 @@ OURS, ANYBODYS = 0o600, 0o644  # who reads it
 
 
 def place(directory: Path, name: str, mode: int) -> Path:
-    """Make the directory, name the report's file in it, and try that it can be written; raises CommandError."""
+    """Name the report's file, and try that its directory can be made and written to; raises CommandError."""
     file = directory / name
     try:
-        directory.mkdir(mode=0o700 if mode == OURS else 0o755, parents=True, exist_ok=True)
+        made = [one for one in (directory, *directory.parents) if not one.exists()]
+        _make(directory, mode)
         there = file.exists()
         tempfile.TemporaryFile(dir=directory).close()
+        for one in made:
+            with suppress(OSError):  # somebody put something into it
+                one.rmdir()
     except OSError as error:
         raise _unwritable(directory, error) from error
     if there:
@@ -33,11 +39,16 @@ def place(directory: Path, name: str, mode: int) -> Path:
 def write(file: Path, document: dict[str, Any], mode: int) -> None:
     """Write it whole, as `--json` prints it; raises CommandError."""
     try:
+        _make(file.parent, mode)
         write_new(file, json.dumps(document, ensure_ascii=False, indent=2) + "\n", mode)
     except FileExistsError as error:
         raise _there(file, "It came while this ran, and was left as it is.") from error
     except OSError as error:
         raise _unwritable(file, error) from error
+
+
+def _make(directory: Path, mode: int) -> None:
+    directory.mkdir(mode=0o700 if mode == OURS else 0o755, parents=True, exist_ok=True)
 
 
 def _there(file: Path, so: str) -> CommandError:

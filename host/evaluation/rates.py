@@ -43,8 +43,8 @@ def _rates(file: Path, document: dict[str, Any], basis: Literal["assumed", "give
         rates = parse(CostRates, {**document, "basis": basis})
     except ValidationError as error:
         return Refused(tuple(f"{file}: {said}" for said in complaints(error.errors(), "the file")))
-    except (TypeError, ValueError) as error:  # what is no JSON, such as a date
-        return Refused((f"{file}: {error}",))
+    except (TypeError, ValueError):  # what is no JSON
+        return Refused((f"{file}: it holds a date or a time, which is no price; write numbers",))
     free = [name for name in _PRICED if getattr(rates, name) == 0]
     if free:
         return Refused(tuple(f"{file}: {name} is 0, which is no price: nothing is done for nothing" for name in free))

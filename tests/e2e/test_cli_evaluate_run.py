@@ -203,6 +203,7 @@ def test_two_at_once_are_refused_and_the_first_goes_on(cli: Cli, tmp_path: Path)
 
     assert (second.code, dropped.code, begun.returncode) == (15, 15, 1)
     assert "Another evaluation runs" in second.err
+    assert not (tmp_path / "second").exists()
     assert {one.name for one in (tmp_path / "first").iterdir()} == {"report.json", "report.html"}
 
 
@@ -218,7 +219,7 @@ def test_what_was_interrupted_leaves_no_process_and_is_taken_over(cli: Cli, tmp_
 
     assert (begun.returncode, "Traceback" in said) == (130, False), said
     assert "interrupted: what worked was stopped, and no report was written" in said
-    assert not (tmp_path / "first" / "report.json").exists()
+    assert not (tmp_path / "first").exists()
     assert Cli(home_of(cli.home), {}).status()["mode"] == "down"
     assert evaluate(cli, tmp_path, [case]).problems() == {}
 

@@ -36,6 +36,10 @@ def test_a_release_is_recorded_by_its_passing_report_once_and_shown_with_who_and
     again = stack("release", "record", good, "--as", "sato")
     assert (again.code, again.out) == (2, "")
     assert "was recorded by this very report" in again.err
+    (tmp_path / "good.json").write_text(json.dumps(json.loads(Path(good).read_text("utf-8")), indent=3), "utf-8")
+    spaced = stack("release", "record", good, "--as", "sato")
+    assert (spaced.code, spaced.out) == (2, ""), "other bytes make no other evaluation of it"
+    assert "was recorded by this very report" in spaced.err
     back = stack("release", "rollback", "--as", "sato", "--reason", "worse")
     assert (back.code, back.out) == (2, "")
     assert "no other release that this program carries has passed" in back.err
