@@ -26,6 +26,8 @@ ROOT = Path(host.__file__).parent
 THEIRS = {"audit_tools", "trial_tools", "sealed_tools"}
 FILES = sorted(file for file in (ROOT / "store").glob("*.sql") if file.stem not in THEIRS)
 QUERIES = [(file.stem, name) for file in FILES for name in load_queries(str(file))]
+# what a crash matrix asks of the tool server's database as its auditor; its own runs prepare them
+OF_TOOLS = {("crash", "returns"), ("crash", "notices"), ("crash", "messages")}
 PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
@@ -42,7 +44,7 @@ def database() -> Any:
     drop_database(dsn)
 
 
-@pytest.mark.parametrize(("file", "name"), QUERIES)
+@pytest.mark.parametrize(("file", "name"), [one for one in QUERIES if one not in OF_TOOLS])
 def test_every_named_query_prepares_against_the_migrated_schema_under_the_workers_role(database, file, name):
     query = numbered(load_queries(str(ROOT / "store" / f"{file}.sql"))[name])
     with psycopg.connect(database) as connection:
