@@ -5,7 +5,8 @@
 #   make security what tries to get in, one test per attempt
 #   make check   what takes seconds: format, lint, types, import rules, unit tests
 #
-# make conformance runs the official MCP suite against the tool server; it alone needs npm.
+# make conformance runs the official MCP suite against the tool server, make clients the clients of others; these two
+# alone need npm.
 
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -20,12 +21,14 @@ TEST_OPTIONS ?=
 # such as --kills 20 --seed 42
 CRASH_OPTIONS ?=
 SUITE := .conformance
+CLIENTS := .clients
+INTO_CLIENTS := -m pip --disable-pip-version-check install --quiet --require-hashes -r tests/clients
 # from a lock with the digest of every package and no address: it serves whichever registry npm is told of
-NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=1
+NPM_OPTIONS := --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=1
 PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 CASE ?= examples/returns/normal.json
 
-.PHONY: venv run test test-long security check static lock bench crash soak conformance clean
+.PHONY: venv run test test-long security check static lock bench crash soak conformance clients clean
 
 venv: $(INSTALLED)
 
@@ -81,10 +84,25 @@ conformance: $(INSTALLED) $(SUITE)/.installed
 	$(BIN)/python -m tests.conformance.run $(SUITE)
 
 $(SUITE)/.installed: tests/conformance/package.json tests/conformance/package-lock.json
-	@command -v npm >/dev/null || { echo "npm is needed for the official suite; nothing else here needs it" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "npm is needed for the official suite" >&2; exit 1; }
 	mkdir -p $(SUITE)
 	cp $^ $(SUITE)
-	cd $(SUITE) && $(NPM_CI)
+	cd $(SUITE) && npm ci $(NPM_OPTIONS)
+	@touch $@
+
+# clients that nobody here wrote, each in a place of its own: what they need has no place in what the product needs;
+# npm ci refuses a lock without an optional part for Windows that not every registry has
+clients: $(INSTALLED) $(CLIENTS)/.installed
+	$(BIN)/python -m tests.clients.run $(CLIENTS)
+
+$(CLIENTS)/.installed: tests/clients/package.json tests/clients/package-lock.json tests/clients/fastmcp.lock \
+		tests/clients/langchain.lock
+	@command -v npm >/dev/null || { echo "npm is needed for two of the clients" >&2; exit 1; }
+	mkdir -p $(CLIENTS)
+	cp tests/clients/package.json tests/clients/package-lock.json $(CLIENTS)
+	cd $(CLIENTS) && npm install --no-save $(NPM_OPTIONS)
+	for name in fastmcp langchain; do $(PYTHON) -m venv $(CLIENTS)/$$name && \
+		$(CLIENTS)/$$name/bin/python $(INTO_CLIENTS)/$$name.lock || exit 1; done
 	@touch $@
 
 clean: $(INSTALLED)

@@ -49,7 +49,7 @@ def test_the_official_suite_is_run_by_no_other_target():
     assert "conformance" not in " ".join((*recipe("test"), *recipe("static")))
 
 
-@pytest.mark.parametrize("folder", ["conformance"])
+@pytest.mark.parametrize("folder", ["conformance", "clients"])
 def test_what_npm_installs_is_pinned_by_digest_and_comes_from_no_named_address(folder: str):
     place = ROOT / "tests" / folder
     wanted = json.loads((place / "package.json").read_text(encoding="utf-8"))["dependencies"]
