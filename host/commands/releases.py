@@ -16,6 +16,7 @@ from host.commands.operators import operator_of
 from host.commands.output import console, say, write_json
 from host.commands.owners import as_owner
 from host.commands.release_report import refuse_anothers
+from host.commands.rollout_form import read_gate
 from host.commands.stop import read_reason
 from host.commands.workplace import reading
 from host.domain.principals import Act
@@ -27,7 +28,7 @@ from host.store import releases
 from host.store.pool import Pool
 from host.store.releases import Passed
 from host.workflows.catalogue import BY_RELEASE, CURRENT
-from shared_contracts.base import dump, parse
+from shared_contracts.base import dump
 from shared_contracts.evaluation_report import EvaluationReport
 from shared_contracts.named_file import Unread, read_file
 
@@ -162,6 +163,7 @@ async def listed(pool: Pool) -> ReleaseList:
 
 
 def _act(one: releases.Act) -> ReleaseAct:
+    gate = read_gate(one)
     return ReleaseAct(
         act="record" if one.act == "record" else "rollback",
         kind=one.kind,
@@ -169,7 +171,7 @@ def _act(one: releases.Act) -> ReleaseAct:
         report_sha256=one.report_sha256,
         build=one.build,
         evaluated_at=one.evaluated_at,
-        versions=None if one.gate is None else parse(GateView, one.gate).versions,
+        versions=None if gate is None else gate.versions,
         left_release=one.left_release,
         by=actor(one),
     )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from host.commands.exits import CommandError, Exit
 from host.commands.output import say
 from host.evaluation.documents import Claim, GateView, PerItem, Rate, Rates
@@ -40,7 +42,7 @@ async def write_form(pool: Pool, view: RolloutView, name: str) -> None:
 
 def form(history: list[releases.Act], view: RolloutView) -> str:
     """Write the page."""
-    gates = tuple(part for one in history if one.gate is not None for part in _gate(one, parse(GateView, one.gate)))
+    gates = tuple(_gate(one) for one in history if one.gate is not None)
     return markdown(TITLE, (_releases(history), *gates, _stages(view), _now(view), _open_points(view)))
 
 
@@ -54,7 +56,19 @@ def _releases(history: list[releases.Act]) -> Section:
     return Section("Releases", (Table(head, rows, "No release is recorded."),))
 
 
-def _gate(act: releases.Act, gate: GateView) -> tuple[Section, ...]:
+def read_gate(act: releases.Act) -> GateView | None:
+    """Read what the gate said; None of a rollback, and of what a program of another version wrote."""
+    try:
+        return None if act.gate is None else parse(GateView, act.gate)
+    except ValidationError:
+        return None
+
+
+def _gate(act: releases.Act) -> Section:
+    title, gate = f"Pre-production gate of {act.release}, record {act.act_id}", read_gate(act)
+    if gate is None:
+        build = "of another build" if act.build is None else f"of build {act.build}"
+        return Section(title, (Note(f"It passed. All that was said is kept, and is read by the program {build}."),))
     v = gate.versions
     versions = Pairs((
         ("report (SHA-256)", Verbatim(act.report_sha256 or "")),
@@ -77,15 +91,13 @@ def _gate(act: releases.Act, gate: GateView) -> tuple[Section, ...]:
     per_item = "-" if gate.cost.per_item is None else f"{gate.cost.per_item}"
     cost = ("cost per correctly completed case", Verbatim(f"{per_item} {gate.cost.currency} (minor unit)"))
     claims = tuple((one.subject.replace("_", " "), *_claimed(one)) for one in gate.claims)
-    return (
-        Section(f"Pre-production gate of {act.release}, record {act.act_id}", (
-            Note(f"The gate says: {gate.said}. {n} cases."),
-            versions,
-            Table(head, (*conditions, severe), ""),
-            Pairs((*rates, cost)),
-            Table(("of", "code exists", "contract test passes", "live system tried"), claims, ""),
-        )),
-    )  # fmt: skip
+    return Section(title, (
+        Note(f"The gate says: {gate.said}. {n} cases."),
+        versions,
+        Table(head, (*conditions, severe), ""),
+        Pairs((*rates, cost)),
+        Table(("of", "code exists", "contract test passes", "live system tried"), claims, ""),
+    ))  # fmt: skip
 
 
 def _claimed(one: Claim) -> tuple[Cell, ...]:

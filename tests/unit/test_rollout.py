@@ -111,3 +111,5 @@ def test_the_form_shows_every_condition_of_the_gate_and_each_number_of_a_passed_
     assert all(word in page for word in ("ab" * 32, "build-7", "policy-v12", "authz-v7", "3.0 days", "ten \\| of ten"))
     assert "| 10 | 412 | 0 | 0 | 0 | 0 | 7 | 0 | 3.0 days |" in page
     assert page == form([act], view)
+    older = replace(act, gate={name: value for name, value in dump(decided).items() if name != "conditions"})
+    assert "It passed. All that was said is kept, and is read by the program of build build-7." in form([older], view)
