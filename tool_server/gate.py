@@ -28,6 +28,7 @@ from tool_server.life import Life
 from tool_server.limits import Rates
 from tool_server.message import CALL, Message, read_message
 from tool_server.offer import OFFER
+from tool_server.turned_away import TurnedAway
 
 log = structlog.get_logger()
 
@@ -68,7 +69,7 @@ class Gate:
     """ASGI application in front of the protocol's own."""
 
     def __init__(self, app: ASGIApp, parts: GateParts) -> None:
-        self._app, self._parts = app, parts
+        self._app, self._parts, self._away = app, parts, TurnedAway()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its caller, or refuse it."""
@@ -87,7 +88,7 @@ class Gate:
     def _admit(self, head: dict[str, list[bytes]]) -> Caller | Response:
         credentials = head.get("authorization", [])
         if not credentials:
-            log.info("refused", code="token_missing")
+            self._away.note("token_missing", "missing")
             return _challenged(401, "token_missing", self._parts.challenges.missing())
         bearer = _BEARER.fullmatch(credentials[0])
         if bearer is None or len(credentials) > 1:
@@ -106,7 +107,7 @@ class Gate:
         if reason is Reason.KEYS_UNUSABLE:
             log.error("refused", code="unavailable", reason=reason.value)
             return _wait(refusal(503, "unavailable", "No key is trusted at the moment; see the server's log."), 5)
-        log.warning("refused", code="token_invalid", reason=reason.value)
+        self._away.note("token_invalid", reason.value)
         told = _TOLD.get(reason)
         description = "The token is not accepted." if told is None else told
         details = None if told is None else {"reason": reason.value}
