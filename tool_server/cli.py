@@ -10,6 +10,7 @@ import getpass
 import json
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -214,18 +215,15 @@ def cut() -> None:
 @tools.command("list", epilog=_EXITS)
 def list_tools(as_json: Json = False) -> None:
     """List the tools, and which of them an operator has removed."""
-    from rich.console import Console
-    from rich.table import Table
-
     rows = _tool_rows()
     if as_json:
         _write_json(rows)
         return
-    table = Table("tool", "version", "scope", "risk", "state")
+    shown = []
     for row in rows:
         state = "enabled" if row["enabled"] else f"removed by {row['switched_by']} at {row['switched_at']}"
-        table.add_row(row["name"], row["version"], row["scope"], row["risk"], state)
-    Console().print(table)
+        shown.append((row["name"], row["version"], row["scope"], row["risk"], state))
+    _write_table(("tool", "version", "scope", "risk", "state"), shown)
 
 
 @approver.command("trust", epilog=_EXITS)
@@ -252,24 +250,21 @@ def trust_approver(
 @approver.command("list", epilog=_EXITS)
 def list_approvers(as_json: Json = False) -> None:
     """List whose approvals are accepted, up to which amount, and whose key was revoked."""
-    from rich.console import Console
-    from rich.table import Table
-
     from tool_server.approvers import listed, told
 
     rows = [told(known) for known in asyncio.run(listed(_owner_dsn()))]
     if as_json:
         _write_json(rows)
         return
-    table = Table("name", "tenant", "limit", "substitutes", "key", "state")
+    shown = []
     for row in rows:
         by = "trusted" if row["revoked_at"] is None else "revoked"
         after = f" after {row['substitutes_after_seconds']} s" if row["substitutes"] else ""
-        table.add_row(
+        shown.append((
             row["name"], row["tenant_id"], f"{row['limit']['amount']} {row['limit']['currency']}",
             ", ".join(row["substitutes"]) + after, row["kid"], f"{by} by {row[f'{by}_by']} at {row[f'{by}_at']}",
-        )  # fmt: skip
-    Console().print(table)
+        ))  # fmt: skip
+    _write_table(("name", "tenant", "limit", "substitutes", "key", "state"), shown)
 
 
 # a key's id may begin with a dash
@@ -360,6 +355,19 @@ def _tool_rows() -> list[dict[str, Any]]:
         }
         for tool in TOOLS.values()
     ]  # fmt: skip
+
+
+def _write_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a table in which nothing is cut short, since its names are typed again; a piped line is not broken."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in head:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False, highlight=False).print(table)
 
 
 def _write_json(value: Any) -> None:

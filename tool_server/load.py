@@ -33,15 +33,16 @@ _SHOWN_MAX = 20  # problems; more would hide the first
 
 
 class SeedError(ToolServerError):
-    """The file cannot be loaded; `problems` says where and why."""
+    """The file cannot be loaded; `problems` says where and why, `file` in which of those that were named."""
 
     exit_code = 2
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], file: Path | None = None) -> None:
         self.problems = tuple(problems)
         shown = [str(problem) for problem in self.problems[:_SHOWN_MAX]]
         more = len(self.problems) - len(shown)
-        super().__init__("\n".join([*shown, *([f"… and {more} more"] if more > 0 else [])]))
+        head = [] if file is None else [f"{file} cannot be loaded, and nothing of it was:"]
+        super().__init__("\n".join([*head, *shown, *([f"… and {more} more"] if more > 0 else [])]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,13 @@ async def load_file(dsn: str, file: Path, delivered_on: date | None = None) -> A
     `delivered_on` is the overlay for data that has no dates.
     """
     content = shop.content_of(file)
+    try:
+        return await _load(dsn, content, delivered_on)
+    except shop.SeedError as error:
+        raise shop.SeedError(error.problems, file) from error
+
+
+async def _load(dsn: str, content: bytes, delivered_on: date | None) -> Any:
     mark = _mark(content)
     if mark == RETAIL:
         return await shop.load(dsn, retail_seed(content, delivered_on))

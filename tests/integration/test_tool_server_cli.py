@@ -179,12 +179,19 @@ def test_bad_input_ends_with_2_and_says_what_to_mend(shop: Shop, run: Run, argum
     assert told in run.err
 
 
+def test_no_name_that_is_typed_again_is_cut_short(shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run("tools", "list") == 0
+    assert all(name in run.out for name in TOOLS)
+
+
 def test_a_seed_file_with_mistakes_ends_with_2_and_names_their_places(shop: Shop, run: Run, tmp_path: Path) -> None:
     file = tmp_path / "seed.json"
     data = json.loads(seed(order("B-1")).model_dump_json())
     data["orders"] = [order("B-1", line(delivered_quantity=2)), order("B-2", discount=10**6, captured=0)]
     file.write_text(json.dumps(data))
     assert run("load", str(file)) == 2
+    assert f"{file} cannot be loaded" in run.err
     assert "orders[0].lines[0].delivered_quantity" in run.err
     assert "orders[1].discount" in run.err
     assert shop.one("SELECT count(*) FROM orders.orders") == 1

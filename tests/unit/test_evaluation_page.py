@@ -14,7 +14,7 @@ from host.evaluation.codes import PROBLEMS, Code
 from host.evaluation.documents import PerItem, Rate
 from host.evaluation.gate import gate
 from host.evaluation.page.cases import LISTED_MAX, SHOWN_MAX
-from host.evaluation.page.figures import HELD, RATES
+from host.evaluation.page.figures import HELD, MEANT, RATES
 from host.evaluation.page.write import write
 from tests.support.evaluations import cases, conditions, raw, report
 from tests.support.html_pages import Page, contrast, read
@@ -57,6 +57,10 @@ def test_the_rates_of_each_category_stand_with_what_they_were_counted_from():
     due = [[name, str(n), *(told(getattr(rates, what)) for what in RATES)] for name, n, rates in rows]
     assert PAGE.tables["outcome"][1][1:] == due
     assert len(due) == 10
+
+
+def test_every_rate_of_the_page_is_said_what_it_is_of():
+    assert list(MEANT) == PAGE.tables["outcome"][1][0][2:]
 
 
 def test_every_case_has_one_outcome_and_those_as_expected_are_the_matched():

@@ -19,6 +19,16 @@ GOOD, BAD, SEVERE = "var(--good)", "var(--bad)", "var(--severe)"
 BLUE, NONE = "var(--blue)", "var(--none)"
 END_COLOURS = dict(zip((*spread.ENDS, "another"), (GOOD, BLUE, "var(--ochre)", "var(--violet)", NONE), strict=True))
 RATES = tuple(Rates.model_fields)
+MEANT = {
+    "matched": "As expected in every respect, of all cases.",
+    "automatic": "Rightly completed without a person, of those that can be.",
+    "handed over": "Rightly given to a person, of those that need one.",
+    "duplicates": "More returns or notices than expected, of those that have any.",
+    "compensated": "Undone in time, of those that have to be.",
+    "over automated": "No person had to do with it, of those that need one.",
+    "over handed": "A person had to do with it, of those that need none.",
+    "calls": "Every attempt of a call, per completed case.",
+}
 HELD = ("proved", "end", "effects", "retries", "compensation", "told")
 NO_CASE = "There is no case."
 Entries = Sequence[Entry]
@@ -72,7 +82,8 @@ def outcomes(of: Measures, entries: Entries) -> Figure:
         "where no case counts it is none (0/0)."
     )
     rates = Table(("category", "n", *(what.replace("_", " ") for what in RATES)), (*rows, whole), NO_CASE)
-    return Figure(name, _drawn(bars, name, list(counted.items()), parts, "cases"), (shown, words, rates))
+    meant = Pairs(tuple(MEANT.items()))
+    return Figure(name, _drawn(bars, name, list(counted.items()), parts, "cases"), (shown, words, rates, meant))
 
 
 def ends(entries: Entries) -> Figure:
@@ -125,7 +136,8 @@ def faults(of: Measures, entries: Entries) -> Figure:
         "faults",
         "Faults by outcome",
         "A row per fault, a column per thing that has to hold under it: in how many of its cases it held. Proved means "
-        "that something outside the host saw the fault happen.",
+        "that something outside the host saw the fault happen; the others that this was as expected: where the case "
+        "ended, what was made, how often was asked again, what was undone, what the customer was told.",
     )
     squares = [_square(row, what) for row in of.faults for what in HELD]
     held = tuple((row.kind.value, number(row.n), *numbers(*(getattr(row, what) for what in HELD))) for row in of.faults)
