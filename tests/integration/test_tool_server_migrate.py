@@ -47,6 +47,18 @@ def test_an_empty_database_gets_every_file_once_and_a_second_run_changes_nothing
     assert len(rows(database, "SELECT 1 FROM schema_version")) == len(MIGRATIONS)
 
 
+def test_a_role_that_a_later_release_brought_stands_where_a_new_database_has_it(database: ToolDatabase) -> None:
+    asyncio.run(migrate(database.owner, database.passwords))
+    rights = "SELECT relacl::text FROM pg_class WHERE oid = 'public.schema_version'::regclass"
+    new = rows(database, rights)
+    with psycopg.connect(database.admin) as connection:
+        connection.execute(f"REVOKE ALL ON public.schema_version FROM {ROLES[0]}")
+        connection.execute(f"GRANT SELECT ON public.schema_version TO {ROLES[0]}")
+    assert rows(database, rights) != new
+    asyncio.run(migrate(database.owner, database.passwords))
+    assert rows(database, rights) == new
+
+
 def test_files_are_numbered_without_a_gap() -> None:
     assert [migration.version for migration in MIGRATIONS] == list(range(1, NEWEST + 1))
 

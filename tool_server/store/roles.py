@@ -58,6 +58,9 @@ async def close_database(connection: AsyncConnection) -> None:
     roles = sql.SQL(", ").join(sql.Identifier(role) for role in ROLES)
     await connection.execute(sql.SQL("REVOKE CONNECT, TEMPORARY ON DATABASE {} FROM PUBLIC").format(database))
     await connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, roles))
+    # anew, so that a role that a later release brought stands in the same place as where it was there from the start:
+    # a restore holds the rights against those of a fresh database word by word
+    await connection.execute(sql.SQL("REVOKE ALL ON public.schema_version FROM {}").format(roles))
     await connection.execute(sql.SQL("GRANT SELECT ON public.schema_version TO {}").format(roles))
 
 
