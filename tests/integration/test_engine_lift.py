@@ -27,7 +27,7 @@ class SlowPlanner(ConformancePlanner):
     deterministic = False
 
     def __init__(self, *, dies: bool = False) -> None:
-        super().__init__(KINDS)
+        super().__init__(KINDS.values())
         self.dies, self.go_on = dies, asyncio.Event()
         self.thinking: asyncio.Queue[Any] = asyncio.Queue()
 
