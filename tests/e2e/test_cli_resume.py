@@ -12,7 +12,7 @@ from tests.support.cli import Cli, case, written
 from tests.support.records import fits
 from tests.support.unguarded import unguarded
 
-pytestmark = pytest.mark.xdist_group("cli_stop")
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("cli_stop")]
 STOP = ("stop", "--as", "sato", "--reason", "a test")
 RESUME = ("resume", "--as", "sato", "--reason", "a test")
 FORGOTTEN = """

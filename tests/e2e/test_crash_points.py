@@ -90,6 +90,6 @@ def test_every_commit_of_a_return_is_counted_with_its_place(stage: Stage) -> Non
     for commits in traced.values():
         for name in {one["name"] for one in commits} - {"procrastinate_fetch_job", *SEALS}:  # which also ask in vain
             places = [one["n"] for one in commits if one["name"] == name]
-            assert places == list(range(1, len(places) + 1))
+            assert (name, places) == (name, list(range(1, len(places) + 1)))
     assert Counter(one["name"] for one in traced["worker"])["commit_steps"] == 7
     assert [one["name"] for one in traced["server"] if one["xid"] is None] == [LINK]

@@ -20,7 +20,7 @@ from tests.crash.proxy import Act, Proxy, proxy
 from tests.crash.stage import Stage
 
 pytest_plugins = ["tests.crash.fixtures"]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 
 DONE = ("COMPLETED", "notice_verified")
 RETURN, NOTICE, READ, RULES = "create_return", "send_return_notice", "get_order", "check_return_policy"

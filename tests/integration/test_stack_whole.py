@@ -31,6 +31,8 @@ from host.stack.stack import Endpoints, down, temporary_database, temporary_stac
 from host.stack.status import PartState, StackStatus, status
 from tests.support.embedded import PLAIN
 
+pytestmark = pytest.mark.long
+
 User = Callable[[Path], subprocess.Popen[str]]
 CHOICE = StackChoice(PLAIN, tool_server_port=None, tool_server_settings={}, worker_settings={})
 USER = """

@@ -44,8 +44,8 @@ class DyingMaildir(Maildir):
 def plain(settings: Settings) -> dict[str, Any]:
     """Settings as JSON; their secrets too, for the process is ours."""
     values = settings.model_dump(mode="json")
-    secrets = {name: getattr(settings, name).get_secret_value() for name in values if name.endswith("_dsn")}
-    return values | secrets
+    secrets = {name: getattr(settings, name) for name in values if name.endswith("_dsn")}
+    return values | {name: one.get_secret_value() for name, one in secrets.items() if one is not None}
 
 
 def started(shop: Shop, point: str, return_id: str, key: str) -> subprocess.Popen[bytes]:

@@ -89,6 +89,11 @@ def test_what_a_process_is_told_is_what_it_says_when_it_dies():
     [
         ("SELECT * FROM commit_steps(%(p)s)", "commit_steps"),
         ("SELECT calls.answer(%(row)s)", "calls.answer"),
+        (
+            "SELECT a.code FROM calls.enter(%(call)s::jsonb) AS call, calls.answer(call, (SELECT 1)) AS a",
+            "calls.answer",
+        ),
+        ("SELECT calls.enter(%(within)s::jsonb)", "calls.enter"),
         ("SELECT id FROM procrastinate_fetch_job_v2(%(queues)s)", "procrastinate_fetch_job"),
         ("INSERT INTO returns.approvals_used (a) VALUES (1)", "INSERT_INTO_returns.approvals_used"),
     ],

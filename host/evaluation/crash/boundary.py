@@ -31,6 +31,7 @@ from host.evaluation.crash.names import AT, BY, LINK, TRACE
 Around = Callable[[Any, str, Callable[[], Awaitable[Any]]], Awaitable[Any]]
 Linked = Callable[[Callable[[], None]], None]
 _CALLED = re.compile(r"\b(?:FROM|SELECT)\s+(?:unnest\()?\s*([a-z_]\w*(?:\.\w+)?)\s*\(")
+_ENTERED = re.compile(r"calls\.enter\(.*?\) AS \w+, (?:LATERAL )?")  # it bounds what follows, and is no act itself
 _NUMBER = "SELECT pg_current_xact_id_if_assigned()::text"
 _execute = psycopg.AsyncCursor.execute
 _leave = psycopg.AsyncTransaction.__aexit__
@@ -52,7 +53,7 @@ def install(order: Mapping[str, str]) -> None:
 def name_of(query: object) -> str:
     """Name a statement by what it calls first; by its first words where it calls nothing."""
     text = query if isinstance(query, str) else str(query)
-    found = _CALLED.search(text)
+    found = _CALLED.search(_ENTERED.sub("", text, count=1))
     return "_".join(text.split()[:3]) if found is None else re.sub(r"_v\d+$", "", found[1])
 
 
