@@ -26,8 +26,8 @@ _STYLE = """
   :root { --good: #3fb950; --bad: #f0883e; --severe: #ff7b72; --blue: #58a6ff; --ochre: #d29922; --violet: #bc8cff; }
   :root { --none: #8b949e; --on: #111; }
 }
-h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; } figure { margin: 1rem 0; overflow-x: auto; }
-svg { max-width: 100%; height: auto; overflow: visible; } figure { padding-left: 1rem; } td code { font-variant-numeric: tabular-nums; }
+h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; } figure { margin: 1rem 0; padding-left: 1rem; overflow-x: auto; }
+svg { max-width: 100%; height: auto; overflow: visible; } td code { font-variant-numeric: tabular-nums; }
 nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1rem; list-style: none; padding: 0; }
 .answer { font-weight: 700; border: 2px solid; padding: .5rem .75rem; }
 .passed { color: var(--good); } .failed { color: var(--severe); }
