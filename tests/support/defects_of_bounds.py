@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.defects import Defect, Plant
+from tests.support.defects import UNBOUND, Defect, Plant
 
 _STEPS = "host/store/migrations/0003_commit_steps.sql"
 _GUARDS = "host/store/migrations/0002_guard_history.sql"
@@ -83,6 +83,7 @@ BOUNDS = (
                 "call ->> 'resource', call ->> 'customer', call ->> 'key', 'created'",
                 "call ->> 'resource', 'C-1199', call ->> 'key', 'created'",
             ),
+            UNBOUND,
         ),
         ("normal-01", "out-of-period-01"),
         "normal-01",
