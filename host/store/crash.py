@@ -51,6 +51,12 @@ async def standing(connection: AsyncConnection[Any], workflow_id: UUID) -> Stand
     return await cursor.fetchone()
 
 
+async def silent(connection: AsyncConnection[Any], seconds: float) -> bool:
+    """Tell whether a worker has been silent for longer than that."""
+    row = await (await connection.execute(_SQL["silent"], {"seconds": seconds})).fetchone()
+    return row is not None and bool(row[0])
+
+
 async def of_request(connection: AsyncConnection[Any], request_id: str) -> list[UUID]:
     """Find the cases of a request; more than one is one too many."""
     rows = await connection.execute(_SQL["of_request"], {"request_id": request_id})

@@ -22,6 +22,10 @@ SELECT action_digest FROM approval_request WHERE workflow_id = %(workflow_id)s O
 -- name: queued
 SELECT count(*) FROM procrastinate_jobs
 
+-- name: silent
+-- Whether a worker was killed so long ago that the next one forgets it.
+SELECT EXISTS (SELECT FROM procrastinate_workers WHERE last_heartbeat < now() - make_interval(secs => %(seconds)s))
+
 -- name: forget_queue
 -- What a killed worker held is no part of the next cell: nobody waits for it any more.
 DELETE FROM procrastinate_jobs

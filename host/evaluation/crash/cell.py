@@ -84,6 +84,7 @@ async def _alive(lane: Lane, file: File) -> None:
     await lane.fresh()
     await lane.keep(SERVER)
     await lane.drop(WORKER)
+    await lane.forgettable()
     worker = await lane.started(lane.worker(), {TRACE: str(file)})
 
     async def beaten() -> bool:

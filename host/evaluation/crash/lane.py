@@ -225,6 +225,15 @@ class Lane:
 
         await until(waits, ENDED_SECONDS)
 
+    async def forgettable(self) -> None:
+        """Wait until a killed worker has been silent for so long that the next one forgets it; raises LateError."""
+
+        async def silent() -> bool:
+            async with self.pool.connection() as connection:
+                return await crash.silent(connection, TAKEOVER_SECONDS)
+
+        await until(silent, ENDED_SECONDS)
+
     async def idle(self) -> None:
         """Wait until nothing is queued; raises LateError."""
 
