@@ -7,6 +7,7 @@ needs the owner's connection, which no program that works ever has.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -52,9 +53,9 @@ async def standing(connection: AsyncConnection[Any], workflow_id: UUID) -> Stand
 
 
 async def silent(connection: AsyncConnection[Any], seconds: float) -> bool:
-    """Tell whether a worker has been silent for longer than that."""
-    row = await (await connection.execute(_SQL["silent"], {"seconds": seconds})).fetchone()
-    return row is not None and bool(row[0])
+    """Tell whether a worker has been silent for longer than that; on one machine, whose clock is the queue's too."""
+    row = await (await connection.execute(_SQL["last_beat"])).fetchone()
+    return row is not None and row[0] is not None and datetime.now(UTC) - row[0] > timedelta(seconds=seconds)
 
 
 async def of_request(connection: AsyncConnection[Any], request_id: str) -> list[UUID]:

@@ -22,9 +22,9 @@ SELECT action_digest FROM approval_request WHERE workflow_id = %(workflow_id)s O
 -- name: queued
 SELECT count(*) FROM procrastinate_jobs
 
--- name: silent
--- Whether a worker was killed so long ago that the next one forgets it.
-SELECT EXISTS (SELECT FROM procrastinate_workers WHERE last_heartbeat < now() - make_interval(secs => %(seconds)s))
+-- name: last_beat
+-- When the worker that has been silent the longest said that it lives, by the queue's own clock.
+SELECT min(last_heartbeat) FROM procrastinate_workers
 
 -- name: forget_queue
 -- What a killed worker held is no part of the next cell: nobody waits for it any more.
