@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from tests.support.cli import EXAMPLES, Cli
 from tests.support.records import fits
 
-pytestmark = pytest.mark.xdist_group("cli")
+pytestmark = pytest.mark.xdist_group("cli-audit")
 NEW = (
     "INSERT INTO audit (actor, action, resource, result, details, at) VALUES (%s, 'noted', 'A-1', 'done', '{}', now())"
 )
@@ -21,6 +22,15 @@ SIGNED = (
     "SELECT count(*) FROM audit a JOIN seal_link l ON l.source = 'audit' AND l.row_id = a.audit_id::text"
     " JOIN seal_head h ON h.n >= l.n AND h.signed IS NOT NULL WHERE a.actor = %s"
 )
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """A stack that is up, whose rows no other file's tests set by hand: its record would not be whole."""
+    cli = Cli(tmp_path_factory.mktemp("kessai") / "home", {})
+    assert cli("up").code == 0
+    yield cli
+    assert cli("empty", "--yes").code == 0
 
 
 def until(connection: psycopg.Connection[Any], query: str, *values: str) -> None:

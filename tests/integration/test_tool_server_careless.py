@@ -132,6 +132,7 @@ def test_a_tool_that_forgets_its_conditions_gives_and_does_nothing_of_anothers(
     assert nothing(answers[tool.name, attacker]), answers[tool.name, attacker]
 
 
+@pytest.mark.usefixtures("answers")  # the attackers come first, since these leave the world otherwise
 def test_whoever_the_rows_are_of_is_served_by_the_same_tools(world: World) -> None:
     shop = copied(world.shop)
 
@@ -146,6 +147,7 @@ def test_whoever_the_rows_are_of_is_served_by_the_same_tools(world: World) -> No
     assert [(name, answer) for name, answer in given.items() if not isinstance(answer, Answered)] == []
 
 
+@pytest.mark.usefixtures("answers")
 def test_without_row_level_security_every_one_of_them_would_have_leaked(world: World) -> None:
     shop = copied(world.shop)
     raw(shop, unprotected(shop))
