@@ -87,16 +87,8 @@ def test_the_three_closing_questions_are_answered_for_a_business_without_effects
 
 
 def test_a_run_that_is_killed_under_a_read_reads_again(stack: Cli, tmp_path: Path) -> None:
-    document = json.loads((EXAMPLES / "C-102.json").read_text(encoding="utf-8"))
-    file = tmp_path / "killed.json"
-    file.write_text(json.dumps({**document, "request_id": "claims-killed"}), encoding="utf-8")
-    with stack.owner("tools") as tools, stack.owner("host") as host:
-        tools.autocommit = False
-        tools.execute("LOCK TABLE document.documents IN ACCESS EXCLUSIVE MODE")  # no read of this family ends now
-        with stack.start("run", str(file)) as process:
-            until(lambda: host.execute(UNDER_WAY).fetchone() == ("tool_running",))
-            process.kill()
-        tools.rollback()
+    tries = (killed_under_a_read(stack, tmp_path / f"killed-{n}.json") for n in range(5))
+    file = next(file for file, was_its_own in tries if was_its_own)  # the stack's worker may be quicker
     said = stack("run", str(file), "--json")
     record = said.json()
     sent = [(call["tool"], [attempt["outcome"] for attempt in call["attempts"]]) for call in record["calls"]]
@@ -104,7 +96,25 @@ def test_a_run_that_is_killed_under_a_read_reads_again(stack: Cli, tmp_path: Pat
     assert sent == [(FOUR[0], ["cut_off"]), *((tool, ["success"]) for tool in FOUR)]
 
 
-UNDER_WAY: LiteralString = "SELECT control_state FROM workflow WHERE request_id = 'claims-killed'"
+def killed_under_a_read(stack: Cli, file: Path) -> tuple[Path, bool]:
+    """Kill a run while its case waits for a read; tells whether it was the run that drove the case."""
+    document = json.loads((EXAMPLES / "C-102.json").read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**document, "request_id": file.stem}), encoding="utf-8")
+    with stack.owner("tools") as tools, stack.owner("host") as host:
+        tools.autocommit = False
+        tools.execute("LOCK TABLE document.documents IN ACCESS EXCLUSIVE MODE")  # no read of this family ends now
+        with stack.start("run", str(file)) as process:
+            until(lambda: host.execute(UNDER_WAY, (file.stem,)).fetchone() is not None)
+            driver = host.execute(UNDER_WAY, (file.stem,)).fetchone()
+            process.kill()
+        tools.rollback()
+    return file, driver is not None and str(driver[0]).endswith(f":{process.pid}")
+
+
+UNDER_WAY: LiteralString = """
+SELECT lease_owner FROM workflow
+ WHERE request_id = %s AND control_state = 'tool_running' AND lease_owner IS NOT NULL
+"""
 
 
 @pytest.mark.parametrize("name", ["no-alias", "other-rule-version"])
