@@ -60,3 +60,11 @@ def test_what_npm_installs_is_pinned_by_digest_and_comes_from_no_named_address(f
     assert wanted.keys() <= {name.removeprefix("node_modules/") for name in packages}
     assert [name for name, package in packages.items() if not package["integrity"].startswith("sha512-")] == []
     assert [name for name, package in packages.items() if "resolved" in package] == []
+
+
+def test_no_lock_file_holds_an_address():
+    locks = [
+        path for pattern in ("*.lock", "tests/**/*.lock", "tests/**/package-lock.json") for path in ROOT.glob(pattern)
+    ]
+    assert len(locks) > 4
+    assert [path.name for path in locks if "://" in path.read_text(encoding="utf-8")] == []
