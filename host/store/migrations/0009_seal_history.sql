@@ -13,13 +13,14 @@ CREATE TABLE seal_chain (
 -- `sealed` is what was chained, `chained` the digest of everything up to here. Without its salt a row's words are erased.
 CREATE TABLE seal_link (
     n       bigint PRIMARY KEY CHECK (n >= 1),
-    source  text NOT NULL CHECK (source IN ('audit', 'history')),
+    source  text NOT NULL CHECK (source IN ('audit', 'history', 'kept')),
     row_id  text NOT NULL,
     salt    uuid,
     sealed  text NOT NULL,
     chained hex_digest NOT NULL,
     UNIQUE (source, row_id)
 );
+CREATE INDEX seal_link_kept ON seal_link ((row_id::bigint)) WHERE source = 'kept';
 -- Below `horizon` every transaction had ended, and where the batch was `whole`, all that they wrote is sealed.
 CREATE TABLE seal_head (
     n       bigint PRIMARY KEY,
@@ -94,6 +95,12 @@ RETURNS text LANGUAGE sql STABLE AS $$
         'closed', p_closed, 'digest', 'sha256:' || history_digest(p_id, p_checkpoints, p_decisions, p_closed, p_salt))::text
 $$;
 
+-- What one side keeps of the other is sealed as well, with the next lines of its own and never by itself: else each head
+-- that is kept would make a new one for the other side to keep. Whoever writes one record anew would have to write the
+-- other's copies of its heads anew too, and has no key for that.
+CREATE FUNCTION sealed_kept(w seal_witness) RETURNS text LANGUAGE sql STABLE AS
+$$ SELECT jsonb_build_object('seen', w.seen, 'n', w.n, 'signed', 'sha256:' || sha256_hex(w.signed), 'at', utc_text(w.at))::text $$;
+
 -- Put one more at the end of the chain; gives the new digest.
 CREATE FUNCTION chain_link(p_before text, p_n bigint, p_source text, p_row text, p_salt uuid, p_sealed text) RETURNS text
 LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
@@ -166,6 +173,14 @@ BEGIN
                 concat_ws('/', r.workflow_id, r.checkpoints, r.decisions, cardinality(r.closed)), r.salt,
                 sealed_history(r.workflow_id, r.checkpoints, r.decisions, r.closed, r.salt));
         END LOOP;
+        FOR r IN SELECT w AS line, w.seen FROM seal_witness w
+                  WHERE w.seen > coalesce((SELECT max(l.row_id::bigint) FROM seal_link l WHERE l.source = 'kept'),
+                                          -- what was cut is not sealed again
+                                          (SELECT max(x.seen) FROM seal_witness x, seal_cut c WHERE x.at <= c.at), 0)
+                  ORDER BY w.seen LIMIT p_most LOOP
+            v_n := v_n + 1;
+            v_hash := chain_link(v_hash, v_n, 'kept', r.seen::text, NULL, sealed_kept(r.line));
+        END LOOP;
         INSERT INTO seal_head (n, chained, horizon, whole, at) VALUES (v_n, v_hash, v_next, v_seen < p_most, clock_now());
     END IF;
     RETURN QUERY SELECT c.chain_id, h.n, h.chained::text, h.horizon::text, h.whole, utc_text(h.at)
@@ -187,8 +202,9 @@ $$ INSERT INTO seal_witness (n, signed, at) VALUES (p_n, p_signed, clock_now()) 
 CREATE FUNCTION sealed_lines(p_after bigint, p_most integer)
 RETURNS TABLE (n bigint, source text, row_id text, sealed text, chained text, erased boolean, stands text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
-    SELECT l.n, l.source, l.row_id, l.sealed, l.chained::text, l.salt IS NULL,
+    SELECT l.n, l.source, l.row_id, l.sealed, l.chained::text, l.salt IS NULL AND l.source <> 'kept',
            CASE l.source WHEN 'audit' THEN (SELECT sealed_audit(a, l.salt) FROM audit a WHERE a.audit_id = l.row_id::bigint)
+                WHEN 'kept' THEN (SELECT sealed_kept(w) FROM seal_witness w WHERE w.seen = l.row_id::bigint)
                 WHEN 'history' THEN sealed_history((h.j ->> 'workflow_id')::uuid, (h.j ->> 'checkpoints')::integer,
                     (h.j ->> 'decisions')::integer, ARRAY(SELECT jsonb_array_elements_text(h.j -> 'closed')), l.salt) END
       FROM (SELECT * FROM seal_link k WHERE k.n > p_after ORDER BY k.n LIMIT p_most) l,
@@ -283,8 +299,8 @@ END $$;
 REVOKE ALL ON seal_chain, seal_link, seal_head, seal_witness, seal_cut, seal_restored FROM PUBLIC;
 REVOKE ALL ON FUNCTION sha256_hex(text), utc_text(timestamptz), sealed_value(text, uuid), sealed_audit(audit, uuid),
     history_digest(uuid, integer, integer, text[], uuid), sealed_history(uuid, integer, integer, text[], uuid),
-    chain_link(text, bigint, text, text, uuid, text), seal_batch(integer), sign_head(bigint, text), newest_head(),
-    witness_head(bigint, text), sealed_lines(bigint, integer), unsealed_lines(), cut_record(timestamptz, text),
+    sealed_kept(seal_witness), chain_link(text, bigint, text, text, uuid, text), seal_batch(integer),
+    sign_head(bigint, text), newest_head(), witness_head(bigint, text), sealed_lines(bigint, integer), unsealed_lines(), cut_record(timestamptz, text),
     erase_words(bigint, text), keep_record(), keep_seal() FROM PUBLIC;
 GRANT USAGE ON SCHEMA public TO host_sealer;
 GRANT EXECUTE ON FUNCTION seal_batch(integer), sign_head(bigint, text), newest_head(), witness_head(bigint, text) TO host_sealer;

@@ -21,13 +21,14 @@ CREATE TABLE calls.seal_chain (
 -- `sealed` is what was chained, `chained` the digest of everything up to here.
 CREATE TABLE calls.seal_link (
     n bigint PRIMARY KEY CHECK (n >= 1),
-    source text NOT NULL CHECK (source = 'call'),
+    source text NOT NULL CHECK (source IN ('call', 'kept')),
     row_id text NOT NULL,
-    salt uuid NOT NULL,
+    salt uuid,  -- of a call: a head that is kept tells nothing of anybody
     sealed text NOT NULL,
     chained text NOT NULL CHECK (chained ~ '^[0-9a-f]{64}$'),
     UNIQUE (source, row_id)
 );
+CREATE INDEX seal_link_kept ON calls.seal_link ((row_id::bigint)) WHERE source = 'kept';
 -- Below `horizon` every transaction had ended, and where the batch was `whole`, all that they wrote is sealed.
 CREATE TABLE calls.seal_head (
     n bigint PRIMARY KEY,
@@ -84,6 +85,13 @@ CREATE FUNCTION calls.sealed_call(l calls.log, salt uuid) RETURNS text LANGUAGE 
         'approver', calls.sealed_value(l.approver, salt), 'at', calls.utc_text(l.at),
         'committed_in', l.committed_in::text)::text;
 
+-- What one side keeps of the other is sealed as well, with the next lines of its own and never by itself: else each head
+-- that is kept would make a new one for the other side to keep. Whoever writes one record anew would have to write the
+-- other's copies of its heads anew too, and has no key for that.
+CREATE FUNCTION calls.sealed_kept(w calls.seal_witness) RETURNS text LANGUAGE sql STABLE
+    RETURN jsonb_build_object('seen', w.seen, 'n', w.n, 'signed', 'sha256:' || calls.sha256_hex(w.signed),
+                              'at', calls.utc_text(w.at))::text;
+
 -- Chain what is new, at most so many lines; gives what wants a signature. Nobody waits: who is not alone seals nothing.
 -- A row is looked for from the horizon of the batch before on, below which no transaction was left that could still
 -- write, so that one which commits late, under whatever number, is found by the next batch.
@@ -137,6 +145,18 @@ BEGIN
         END IF;
     END LOOP;
     IF seen > 0 THEN
+        FOR r IN SELECT w AS line, w.seen FROM calls.seal_witness AS w
+                 WHERE w.seen > coalesce((SELECT max(k.row_id::bigint) FROM calls.seal_link AS k WHERE k.source = 'kept'),
+                                         -- what was cut is not sealed again
+                                         (SELECT max(x.seen) FROM calls.seal_witness AS x, calls.seal_cut AS c
+                                          WHERE x.at <= c.at), 0)
+                 ORDER BY w.seen LIMIT most LOOP
+            last_n := last_n + 1;
+            body := calls.sealed_kept(r.line);
+            last_hash := calls.sha256_hex(concat_ws(' ', last_hash, last_n, 'kept', r.seen, calls.sha256_hex(body)));
+            INSERT INTO calls.seal_link (n, source, row_id, salt, sealed, chained)
+            VALUES (last_n, 'kept', r.seen::text, NULL, body, last_hash);
+        END LOOP;
         INSERT INTO calls.seal_head (n, chained, horizon, whole, at)
         VALUES (last_n, last_hash, until, seen < most, public.clock_now());
     END IF;
@@ -161,7 +181,9 @@ CREATE FUNCTION calls.sealed_lines(after_n bigint, most integer)
     RETURNS TABLE (n bigint, source text, row_id text, sealed text, chained text, erased boolean, stands text)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT k.n, k.source, k.row_id, k.sealed, k.chained, false,
-           (SELECT calls.sealed_call(l, k.salt) FROM calls.log AS l WHERE l.seq = k.row_id::bigint)
+           CASE k.source
+               WHEN 'call' THEN (SELECT calls.sealed_call(l, k.salt) FROM calls.log AS l WHERE l.seq = k.row_id::bigint)
+               ELSE (SELECT calls.sealed_kept(w) FROM calls.seal_witness AS w WHERE w.seen = k.row_id::bigint) END
     FROM calls.seal_link AS k WHERE k.n > after_n ORDER BY k.n LIMIT most
 $$;
 -- What is not sealed: new, or put in behind the sealer's back.
@@ -188,7 +210,7 @@ BEGIN
     END IF;
     INSERT INTO calls.seal_cut (n, chained, signed, by, at)
     VALUES (head.n, head.chained, head.signed, actor, public.clock_now());
-    DELETE FROM calls.log AS l USING calls.seal_link AS k WHERE k.n <= head.n AND l.seq = k.row_id::bigint;
+    DELETE FROM calls.log AS l USING calls.seal_link AS k WHERE k.source = 'call' AND k.n <= head.n AND l.seq = k.row_id::bigint;
     DELETE FROM calls.seal_link AS k WHERE k.n <= head.n;
     DELETE FROM calls.seal_head AS h WHERE h.n < head.n;
     DELETE FROM calls.seal_cut AS c WHERE c.n < head.n;
