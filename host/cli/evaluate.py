@@ -16,6 +16,17 @@ from host.cli.options import Json
 CONCURRENCY, CONCURRENCY_MAX = 8, 64
 
 
+Concurrency = Annotated[
+    int, typer.Option("--concurrency", metavar="N", min=1, max=CONCURRENCY_MAX, help="How many at a time.")
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="S", min=0, help="In which order they begin; else a new one.")
+]
+ReportTo = Annotated[
+    Path | None, typer.Option("--report", metavar="DIR", help="Where the report goes; else ./evaluation-<time>.")
+]
+
+
 class RunByDefault(typer.core.TyperGroup):
     """`kessai eval` alone, or with options alone, is `kessai eval run`."""
 
@@ -34,15 +45,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     faults: Annotated[
         bool, typer.Option("--faults", help="Only cases to which something is done; of ours, those beyond the six too.")
     ] = False,
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", metavar="N", min=1, max=CONCURRENCY_MAX, help="How many at a time.")
-    ] = CONCURRENCY,
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="S", min=0, help="In which order they begin; else a new one.")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="DIR", help="Where the report goes; else ./evaluation-<time>.")
-    ] = None,
+    concurrency: Concurrency = CONCURRENCY,
+    seed: Seed = None,
+    report: ReportTo = None,
     changed: Annotated[
         str | None,
         typer.Option(
@@ -98,15 +103,9 @@ def retail(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Orders and right returns, as kessai-tools load has them.")
     ],
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", metavar="N", min=1, max=CONCURRENCY_MAX, help="How many at a time.")
-    ] = CONCURRENCY,
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="S", min=0, help="In which order they begin; else a new one.")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="DIR", help="Where the report goes; else ./evaluation-<time>.")
-    ] = None,
+    concurrency: Concurrency = CONCURRENCY,
+    seed: Seed = None,
+    report: ReportTo = None,
 ) -> None:
     """Run every return of a retail shop's file that others know to be right, and refuse all that must be refused.
 
@@ -127,9 +126,7 @@ def retail(
 
 
 def report(
-    directory: Annotated[
-        Path | None, typer.Option("--report", metavar="DIR", help="Where the report goes; else ./evaluation-<time>.")
-    ] = None,
+    directory: ReportTo = None,
 ) -> None:
     """Make the last run's report again, from the databases that it left; nothing is run.
 
