@@ -1,7 +1,8 @@
-"""What libraries say while cases are driven: on standard error, in words without what they quote.
+"""What is logged while cases are driven: one JSON line per event on standard error, with its time in UTC.
 
-Invariant: no text of an exception reaches the log. The database's texts quote rows, and a row holds what a customer
-wrote; asyncio's quote the exceptions of forgotten tasks. Standard output belongs to what was asked for.
+Invariant: a line is one event, whatever a value holds. No text of an exception reaches the log: the database's quote
+rows, and a row holds what a customer wrote; asyncio's quote the exceptions of forgotten tasks. Standard output belongs
+to what was asked for.
 """
 
 from __future__ import annotations
@@ -28,7 +29,15 @@ class LibraryRecords(logging.Handler):
 
 def configure() -> None:
     """Set logging up for this process; called by the commands that drive cases."""
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(sort_keys=True),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
     root = logging.getLogger()
     root.handlers = [LibraryRecords()]
     root.setLevel(logging.WARNING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -50,3 +51,17 @@ def test_a_librarys_words_are_logged_without_what_they_quote_and_never_on_standa
         assert said in line
     for said in ("Task exception was never retrieved", "ValueError", "KeyError"):
         assert said in done.stderr
+
+
+@pytest.mark.parametrize("side", ["host.commands.log", "tool_server.log"])
+def test_a_line_is_one_event_in_universal_time_whatever_a_value_holds(side: str) -> None:
+    value = "a\nb\r\x1b[2Jc\u2028d"
+    program = f"import structlog\nfrom {side} import configure\nconfigure()\n"
+    program += f"structlog.get_logger().warning('broke', of={value!r})\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    (line,) = done.stderr.splitlines()
+    told = json.loads(line)
+    assert line.isascii()
+    assert line.isprintable()
+    assert (told["event"], told["level"], told["of"]) == ("broke", "warning", value)
+    assert told["timestamp"].endswith("Z")
