@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tool_server.answers import refusal
-
-log = structlog.get_logger()
+from tool_server.turned_away import TurnedAway
 
 _OWS = b" \t"
 
@@ -23,7 +21,7 @@ class EdgeGuard:
     """ASGI middleware. `hosts` are exact `name[:port]` values, `origins` exact `scheme://name[:port]` values."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], origins: Iterable[str]) -> None:
-        self._app = app
+        self._app, self._away = app, TurnedAway()
         self._hosts = frozenset(host.lower().encode() for host in hosts)
         self._origins = frozenset(origin.lower().encode() for origin in origins)
 
@@ -36,12 +34,12 @@ class EdgeGuard:
             headers = scope["headers"] = [(name, value.strip(_OWS)) for name, value in headers]
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            log.warning("refused", code="invalid_request", reason="host")
+            self._away.note("invalid_request", "host")
             answer = refusal(421, "invalid_request", "This server does not serve the host that the request names.")
             await answer(scope, receive, send)
             return
         if any(name == b"origin" and value.lower() not in self._origins for name, value in headers):
-            log.warning("refused", code="invalid_request", reason="origin")
+            self._away.note("invalid_request", "origin")
             await refusal(403, "invalid_request", "Pages of this origin are not served.")(scope, receive, send)
             return
         await self._app(scope, receive, send)

@@ -36,6 +36,7 @@ from tool_server.settings import Settings
 from tool_server.store import seals
 from tool_server.store.pool import BusyError, Pool, UnavailableError
 from tool_server.store.role import WrongRoleError
+from tool_server.turned_away import TurnedAway
 
 SECONDS = 0.4  # between rounds; what is new is sealed within a second
 _KEY_BYTES_MAX = 64 * 1024
@@ -66,15 +67,15 @@ def seal_parts(settings: Settings) -> SealParts | None:
         lacking = [f"KESSAI_TOOLS_{name}" for name, value in named.items() if value is None]
         raise SettingsError(f"{', '.join(lacking)}: needed too, to seal the log; `kessai secrets` makes what it names")
     try:
-        signer = signer_of("tools", _content("SEAL_KEY_FILE", key))
+        signer = signer_of("tools", _content("SEAL_KEY_FILE", key, secret=True))
         trusted = trusted_keys(_content("SEAL_KEYS_FILE", keys))
     except UnsealedError as error:
         raise SettingsError(f"KESSAI_TOOLS_SEAL_KEY_FILE, KESSAI_TOOLS_SEAL_KEYS_FILE: {error}") from error
     return SealParts(dsn, signer, trusted)
 
 
-def _content(name: str, file: Path) -> bytes:
-    content = read_file(file, _KEY_BYTES_MAX)
+def _content(name: str, file: Path, *, secret: bool = False) -> bytes:
+    content = read_file(file, _KEY_BYTES_MAX, secret=secret)
     if isinstance(content, Unread):
         raise SettingsError(f"KESSAI_TOOLS_{name}: {file} cannot be read: {content.why}")
     return content
@@ -89,6 +90,7 @@ class Sealing:
         except psycopg.ProgrammingError:  # its text quotes the string, which may hold a password
             raise SettingsError("KESSAI_TOOLS_SEALER_DSN is no connection string of PostgreSQL") from None
         self._signer, self._hosts = parts.signer, keys_of(parts.keys, "host")
+        self._away = TurnedAway()
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._kept = ""  # the head that was kept last: the same one again changes nothing
@@ -113,7 +115,7 @@ class Sealing:
         try:
             head = opened(text, "host", self._hosts)
         except UnsealedError as error:
-            log.warning("head_refused", reason=str(error))
+            self._away.note("invalid_request", f"head: {error}")
             return refusal(403, "invalid_request", "This is no head that a trusted host has signed.")
         try:
             if text != self._kept:

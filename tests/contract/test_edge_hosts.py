@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.server import StubDispatcher, raw, raw_post, request, running, status_of
+from tool_server.turned_away import LINES_MAX
 
 ROUTES = (
     "POST /mcp",
@@ -78,3 +80,17 @@ def test_white_space_around_a_header_value_is_no_part_of_it(server):
 def test_a_forwarded_host_changes_nothing(server):
     lines = (b"Host: evil.example", b"X-Forwarded-Host: 127.0.0.1:%d" % server.port, b"Forwarded: host=127.0.0.1")
     assert ask(server.port, "GET /healthz", *lines) == 421
+
+
+def test_however_many_ask_for_another_host_or_from_another_page_the_log_stays_bounded(tmp_path):
+    ways = ((b"Host: evil.example",), (b"Host: tools:8000", b"Origin: http://evil.example"))
+    with capture_logs() as lines, running(StubDispatcher(), tmp_path, **NAMES) as server:
+        for number in range(2 * LINES_MAX):
+            assert ask(server.port, "GET /healthz", *ways[number % 2]) in {421, 403}
+    told = [line for line in lines if line["event"] == "refused"]
+    assert {(line["code"], line["reason"]) for line in told} == {
+        ("invalid_request", "host"),
+        ("invalid_request", "origin"),
+    }
+    assert len(told) == LINES_MAX
+    assert len([line for line in lines if line["event"] == "many_turned_away"]) == 1

@@ -110,6 +110,10 @@ def test_of_the_three_settings_none_is_given_without_the_others(tmp_path: Path, 
         missing = {key: value for key, value in _typed(whole).items() if key != name}
         with pytest.raises(SettingsError, match=f"KESSAI_TOOLS_{name.upper()}: needed too"):
             seal_parts(shop.settings.model_copy(update=missing))
+    (tmp_path / "seal-tools.jwk").chmod(0o640)
+    with pytest.raises(SettingsError, match="others can use it"):
+        seal_parts(shop.settings.model_copy(update=_typed(whole)))
+    (tmp_path / "seal-tools.jwk").chmod(0o600)
     (tmp_path / "seal-tools.jwk").write_text("{}")
     with pytest.raises(SettingsError, match="no private Ed25519 JWK"):
         seal_parts(shop.settings.model_copy(update=_typed(whole)))
