@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared_contracts.contract import READING, Scope
+from shared_contracts.contract import READING
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 _READS = " ".join(sorted(scope.value for scope in READING))
@@ -38,7 +38,7 @@ def metadata(resource: str, issuers: tuple[str, ...]) -> dict[str, Any]:
     return {
         "resource": resource,
         "authorization_servers": list(issuers),
-        "scopes_supported": sorted(scope.value for scope in Scope),
+        "scopes_supported": _READS.split(),  # what to begin with; a challenge names what more a tool needs
         "bearer_methods_supported": ["header"],
         "resource_name": "Kessai tool server",
     }
