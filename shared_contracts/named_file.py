@@ -18,6 +18,7 @@ OPENING: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 TEXT_BYTES_MAX: Final = 1_000_000
 NAME_BYTES_MAX: Final = 255
 PATH_BYTES_MAX: Final = 4095  # Linux's PATH_MAX, without the NUL at its end
+OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _PART_BYTES = 1 << 20
 _KINDS = (
     (stat.S_ISDIR, "Is a directory; name the file in it that is meant"),
@@ -38,20 +39,25 @@ class Unread:
         return self.errno == errno.ENOENT
 
 
-def read_file(path: Path, bytes_max: int) -> bytes | Unread:
-    """Give the content; links are followed."""
+def read_file(path: Path, bytes_max: int, *, secret: bool = False) -> bytes | Unread:
+    """Give the content; links are followed. A secret is not read where others than its owner can use the file."""
     descriptor = open_file(path)
     if isinstance(descriptor, Unread):
         return descriptor
     try:
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        if secret and mode & OTHERS:
+            return Unread(
+                f"others can use it (mode {mode:04o}); replace it if somebody may have read it, then chmod 600"
+            )
         return read_open(descriptor, bytes_max)
     finally:
         os.close(descriptor)
 
 
-def read_text(path: Path) -> str | Unread:
+def read_text(path: Path, *, secret: bool = False) -> str | Unread:
     """Give the text of a small file, such as one that holds a password and nothing else."""
-    content = read_file(path, TEXT_BYTES_MAX)
+    content = read_file(path, TEXT_BYTES_MAX, secret=secret)
     if isinstance(content, Unread):
         return content
     try:

@@ -1,12 +1,13 @@
 """Whose signatures are trusted: the issuers' file and the JWK sets it names, as they stand on disk now.
 
-Invariant: fail closed. A file that is missing, broken, or holds one key that must not be trusted leaves no key at
-all, until it is mended; the server says so in its log and in `/readyz`. A removed key is refused from the next
-token on: the files' stamps are compared at every verification, so nothing is trusted longer than the file.
+Invariant: fail closed. A file that is missing, broken, writable by everybody, or holds one key that must not be trusted
+leaves no key at all, until it is mended; the server says so in its log and in `/readyz`. A removed key is refused from
+the next token on: the files' stamps are compared at every verification, so nothing is trusted longer than the file.
 """
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ log = structlog.get_logger()
 _FILE_BYTES_MAX = 256 * 1024
 _KEYS_MAX = 64
 
-Stamp = tuple[int, int, int] | None  # modified (ns), size, inode; None where there is no file
+Stamp = tuple[int, int, int, int] | None  # modified (ns), size, inode, mode; None where there is no file
 
 
 class TrustedIssuer(Contract):
@@ -101,8 +102,11 @@ class Keyring:
         return members
 
     def _json(self, path: Path) -> Any:
-        self._stamps[path] = _stamp(path)  # before reading: a change in between is seen at the next look
-        return read_json(path, _FILE_BYTES_MAX, TrustError)
+        self._stamps[path] = stamp = _stamp(path)  # before reading: a change in between is seen at the next look
+        value = read_json(path, _FILE_BYTES_MAX, TrustError)
+        if stamp is not None and stamp[3] & stat.S_IWOTH:
+            raise TrustError(f"{path} can be written by everybody; look at what is in it, then chmod o-w")
+        return value
 
 
 def _add(keys: dict[str, TrustedKey], key: TrustedKey) -> None:
@@ -118,4 +122,4 @@ def _stamp(path: Path) -> Stamp:
         status = path.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode

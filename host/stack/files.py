@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from host.stack.errors import StackError, StackProblem
-from shared_contracts.named_file import OPENING, Unread, irregular, read_file, read_open
+from shared_contracts.named_file import OPENING, OTHERS, Unread, irregular, read_file, read_open
 
 SECRET_MODE = 0o600
 BYTES_MAX = 1_000_000  # of a secret, and of a state file
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
 LOG_BYTES_MAX = 10_000_000
 
 

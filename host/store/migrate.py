@@ -95,7 +95,7 @@ def _password(directory: Path, role: str) -> str | None:
     file = directory / role
     if not directory.is_dir():
         raise PasswordError(f"{directory}: there is no such directory; see KESSAI_ROLE_PASSWORDS")
-    secret = read_text(file)
+    secret = read_text(file, secret=True)
     if isinstance(secret, Unread):
         if secret.missing:
             return None

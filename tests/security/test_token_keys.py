@@ -216,6 +216,21 @@ def test_a_file_that_breaks_while_the_server_runs_trusts_nobody_until_it_is_mend
             assert server.client.get(f"{server.origin}/readyz").status_code == 200
 
 
+@pytest.mark.parametrize("file", ["issuers.json", "jwks.json"])
+def test_a_file_that_everybody_can_write_trusts_nobody(tmp_path, file):
+    Issuer.at(tmp_path)
+    keyring = Keyring(tmp_path / "issuers.json")
+    assert keyring.trust().problem is None
+    (tmp_path / file).chmod(0o666)
+    trust = keyring.trust()
+    assert (dict(trust.keys), trust.issuers) == ({}, ())
+    assert "can be written by everybody" in str(trust.problem)
+    with pytest.raises(TrustError, match=file):
+        Keyring(tmp_path / "issuers.json")
+    (tmp_path / file).chmod(0o644)
+    assert keyring.trust().problem is None
+
+
 def test_base64_of_the_standard_alphabet_is_no_spelling_of_a_key(tmp_path):
     issuer = Issuer.at(tmp_path)
     raw = issuer.private.public_key().public_bytes_raw()

@@ -89,6 +89,7 @@ def _passwords() -> tuple[str, Path]:
     passwords = Path(tempfile.mkdtemp(prefix="passwords-", dir=cluster.data_directory().parent))
     for role in ROLES:
         (passwords / role).write_text(secrets.token_hex(12))
+        (passwords / role).chmod(0o600)
     return secrets.token_hex(12), passwords
 
 

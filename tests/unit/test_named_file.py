@@ -47,6 +47,7 @@ def endless(path: Path) -> None:
 def giant(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(GIANT_BYTES)
+    path.chmod(0o600)
 
 
 # what it is · a word of the answer
@@ -108,6 +109,20 @@ def test_who_reads_a_named_file_refuses_what_is_none_at_once(tmp_path: Path, rea
         read(path)
     said = str(caught.value) + str(getattr(caught.value, "mend", ""))
     assert KINDS[make] in said
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+@pytest.mark.parametrize("reader", ["a mail server's password", *(name for name in READERS if "a role's" in name)])
+def test_a_secret_that_others_can_use_is_not_read(tmp_path: Path, reader: str, mode: int):
+    path = tmp_path / "named"
+    path.write_text("secret")
+    read, error = READERS[reader]
+    path.chmod(mode)
+    with pytest.raises(error, match=f"others can use it .mode {mode:04o}.*chmod 600") as caught:
+        read(path)
+    assert "secret" not in str(caught.value).replace(str(path), "")
+    path.chmod(0o600)
+    assert read(path) == "secret"
 
 
 @pytest.mark.parametrize("make", [fifo, Path.mkdir, giant], ids=lambda make: make.__name__)

@@ -95,7 +95,7 @@ async def _set_password(connection: AsyncConnection, role: str, password: str) -
 def _password(directory: Path, role: str) -> str | None:
     if not directory.is_dir():
         raise RolesError(f"{directory}: there is no such directory; see KESSAI_TOOLS_ROLE_PASSWORDS")
-    text = read_text(directory / role)
+    text = read_text(directory / role, secret=True)
     if isinstance(text, Unread):
         if text.missing:
             return None
