@@ -33,7 +33,7 @@ from shared_contracts.named_file import Unread, read_file
 
 PUBLIC_MODE = 0o644
 FILE_BYTES_MAX = 64 * 1024
-SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 2**20}  # a guess costs 0.1 s; PKCS8's own stretching is weak
+SCRYPT = {"n": 2**15, "r": 8, "p": 3, "maxmem": 64 * 2**20}  # a guess costs 0.2 s; PKCS8's own stretching is weak
 
 
 @dataclass(frozen=True, slots=True)

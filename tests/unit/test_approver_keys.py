@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from host.commands.approver_keys import KeyFiles, files_of, is_locked, make, opened, read_public
+from host.commands.approver_keys import SCRYPT, KeyFiles, files_of, is_locked, make, opened, read_public
 from host.commands.exits import CommandError, Exit
+from host.commands.passphrase import chosen
 from host.settings import Settings, SettingsError, approvers_directory
 from host.stack.errors import StackError, StackProblem
 from shared_contracts.approval import Approver, jwk_of
@@ -52,6 +53,23 @@ def test_no_other_passphrase_opens_it(files: KeyFiles, wrong: str):
     with pytest.raises(CommandError, match="passphrase is wrong") as caught:
         opened(files, wrong)
     assert caught.value.code == Exit.BAD_INPUT
+
+
+def test_a_guess_costs_what_is_recommended():
+    assert (SCRYPT["n"] * SCRYPT["p"], SCRYPT["r"]) == (3 * 2**15, 8)
+
+
+@pytest.mark.parametrize("length", [0, 7, 8, 64, 200])
+def test_a_passphrase_has_eight_characters_or_more_and_no_most(tmp_path: Path, length: int):
+    file = tmp_path / "passphrase"
+    file.write_text("é" * length + "\n")
+    file.chmod(0o600)
+    settings = Settings.model_construct(approver_passphrase_file=file)
+    if length >= 8:
+        assert chosen(settings) == "é" * length
+    else:
+        with pytest.raises(CommandError, match="8 characters or more"):
+            chosen(settings)
 
 
 def test_a_private_half_that_others_can_read_is_not_used(files: KeyFiles):
