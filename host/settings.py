@@ -66,7 +66,7 @@ class Settings(BaseSettings):
     )
     role_passwords: Named | None = None
     server_url: str | None = Field(
-        None, description="the tool server's address", examples=["http://tools.example:8801/mcp"]
+        None, description="the tool server's address", examples=["https://tools.example/mcp"]
     )
     audience: str | None = None
     issuer: str | None = Field(

@@ -38,6 +38,7 @@ def _domain(sender: str) -> str:
 
 def _channel(settings: Settings, domain: str) -> Channel:
     if settings.smtp_host is not None:
+        _refuse_half(settings)
         return Smtp(
             SmtpServer(
                 settings.smtp_host,
@@ -56,11 +57,22 @@ def _channel(settings: Settings, domain: str) -> Channel:
     return Maildir(settings.maildir)
 
 
+def _refuse_half(settings: Settings) -> None:
+    """Who is to log in needs a name and a password, and a line on which nobody else reads them."""
+    if (settings.smtp_user is None) is not (settings.smtp_password_file is None):
+        raise SettingsError("KESSAI_TOOLS_SMTP_USER and KESSAI_TOOLS_SMTP_PASSWORD_FILE go together; one is missing")
+    if settings.smtp_user is not None and settings.smtp_tls == "none":
+        raise SettingsError(
+            "KESSAI_TOOLS_SMTP_TLS is none, so that everybody on the way could read the password of "
+            "KESSAI_TOOLS_SMTP_PASSWORD_FILE; set starttls or implicit"
+        )
+
+
 def _password(settings: Settings) -> str | None:
     if settings.smtp_password_file is None:
         return None
     file = settings.smtp_password_file
-    text = read_text(file)
+    text = read_text(file, secret=True)
     if isinstance(text, Unread):
         raise SettingsError(f"KESSAI_TOOLS_SMTP_PASSWORD_FILE: {file} cannot be read: {text.why}")
     return text.strip()

@@ -49,16 +49,19 @@ def test_a_bug_in_a_handler_is_told_by_its_code_alone(shop: Shop, name: str, mor
     assert effects_of(shop, "K") == 0
 
 
+MAIL = {"smtp_host": "m.example", "mail_from": "a@b.example"}
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"maildir": None}, "KESSAI_TOOLS_MAILDIR"),
         ({"smtp_host": "mail.example"}, "KESSAI_TOOLS_MAIL_FROM"),
         ({"smtp_host": "mail.example", "mail_from": "nobody"}, "KESSAI_TOOLS_MAIL_FROM"),
-        (
-            {"smtp_host": "m.example", "mail_from": "a@b.example", "smtp_password_file": Path("/nowhere")},
-            "KESSAI_TOOLS_SMTP_PASSWORD_FILE",
-        ),
+        ({**MAIL, "smtp_user": "shop", "smtp_password_file": Path("/nowhere")}, "/nowhere cannot be read"),
+        ({**MAIL, "smtp_user": "shop"}, "SMTP_PASSWORD_FILE go together"),
+        ({**MAIL, "smtp_password_file": Path("/nowhere")}, "SMTP_PASSWORD_FILE go together"),
+        ({**MAIL, "smtp_user": "shop", "smtp_password_file": Path("/nowhere"), "smtp_tls": "none"}, "SMTP_TLS is none"),
     ],
 )
 def test_a_server_that_could_send_nothing_does_not_start(shop: Shop, changes: dict[str, object], told: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -48,11 +49,12 @@ class FakeToolServer:
     left: int = 0
     sessions: int = 0
     port: int = 0
+    tls: ssl.SSLContext | None = None
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"http{'' if self.tls is None else 's'}://127.0.0.1:{self.port}/mcp"
 
     def methods(self) -> list[str]:
         return [request.method for request in self.received]
@@ -74,7 +76,7 @@ class FakeToolServer:
 
     async def __aenter__(self) -> Self:
         self._tasks: set[asyncio.Task[None]] = set()
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

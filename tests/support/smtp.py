@@ -7,6 +7,7 @@ async with breaking_server("data_end", None) as server: # closes instead of answ
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -54,10 +55,10 @@ class SmtpServer:
 
 
 @asynccontextmanager
-async def honest_server() -> AsyncIterator[SmtpServer]:
+async def honest_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[SmtpServer]:
     told = SmtpServer()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: SMTP(told, hostname="mail.example", loop=loop), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: SMTP(told, hostname="mail.example", loop=loop), "127.0.0.1", 0, ssl=tls)
     told.port = server.sockets[0].getsockname()[1]
     try:
         yield told

@@ -27,6 +27,10 @@ def test_the_limits_are_on_unless_somebody_raises_them(monkeypatch):
     assert (settings.allowed_hosts, settings.allowed_origins) == ((), ())
 
 
+def test_this_machine_alone_is_listened_to_unless_somebody_says_otherwise(monkeypatch):
+    assert read(monkeypatch).host == "127.0.0.1"
+
+
 @pytest.mark.parametrize("name", GOOD)
 def test_a_missing_setting_is_named(monkeypatch, name):
     with pytest.raises(SettingsError, match=f"KESSAI_TOOLS_{name}"):
