@@ -22,7 +22,7 @@ M = TypeVar("M", bound=BaseModel)
 class Contract(BaseModel):
     """A closed wire model."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
 
 _stored = AfterValidator(storable_text)
