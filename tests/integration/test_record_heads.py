@@ -96,6 +96,13 @@ def test_nothing_but_a_trusted_hosts_head_is_kept_and_none_is_told_ours(
     assert kept(shop) == []
 
 
+def test_a_head_is_no_token(tmp_path: Path, server: Server) -> None:
+    for side in ("host", "tools"):
+        answer = server.call(token=signer(tmp_path, side).sign(HEAD.model_copy(update={"side": side})))
+        assert (answer.status_code, answer.json()["error"]["data"]["code"]) == (401, "token_invalid")
+    assert server.call().status_code == 200
+
+
 def test_what_was_logged_last_is_sealed_when_the_server_ends(tmp_path: Path, shop: Shop, server: Server) -> None:
     server.stop()
     calls = shop.one("SELECT count(*) FROM calls.log")

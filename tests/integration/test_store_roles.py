@@ -41,6 +41,7 @@ WRITES = (
     "UPDATE compensation SET released_by = 'sato', released_at = now()", "INSERT INTO compensation (n) VALUES (1)",
     "UPDATE workflow SET review_closed_at = now()", "UPDATE workflow SET review_since = NULL",
     "DELETE FROM stop_log", "SELECT lift_stop('sato', 'why', 1, '{}')", "SELECT check_undone()",
+    "SELECT * FROM seal_batch(1)", "TABLE seal_link", "TABLE seal_head", "SELECT trust_approver('k', 'n', 'x', 'n')",
     "SELECT stop_lock_key()", "SELECT refuse_change()",
     "CREATE OR REPLACE FUNCTION clock_now() RETURNS timestamptz LANGUAGE sql AS 'SELECT now()'",
 )  # fmt: skip
