@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -27,6 +28,7 @@ COLOURS = {
     "NEEDS_REVIEW": "magenta", "needs_human": "magenta", "COMPENSATION_REQUIRED": "magenta",
     "failed": "red", "unknown": "red", "rejected": "red",
 }  # fmt: skip
+_BEYOND = re.compile(r"[^\n -~]")
 
 
 def console() -> Console:
@@ -66,8 +68,13 @@ def add(to: Table, *cells: object) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Write one JSON value."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    """Write one JSON value; letters that are not to be seen stand there as escapes, which mean the same."""
+    sys.stdout.write(_BEYOND.sub(_seen, json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+
+
+def _seen(found: re.Match[str]) -> str:
+    letter = found[0]
+    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
 def say(line: str) -> None:

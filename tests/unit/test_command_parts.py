@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from host.commands import exit_codes
 from host.commands.ending import find_mail
 from host.commands.exits import Exit, exit_of
 from host.commands.follow import line, rests
-from host.commands.output import plain
+from host.commands.output import plain, write_json
 from host.store.record import Moment, Standing
 from host.workflows.returns import ENDS, S
 
@@ -70,6 +71,15 @@ def test_only_an_end_or_a_wait_for_a_person_is_a_rest(changes, resting):
 def test_text_from_outside_loses_every_character_that_could_move_a_cursor():
     assert plain("a\x1b[31mb\x07c\u202ed\x9be") == "a�[31mb�c�d�e"
     assert plain("返品番号 R-1") == "返品番号 R-1"
+
+
+def test_json_moves_no_cursor_and_means_what_it_meant(capsys: pytest.CaptureFixture[str]):
+    value = {"said": "\x1b[2J\x9b31m\x7f\u2028\u202e\u2066\U000e0001 日本語 é 😀", "lines": ["a\nb", "\t"]}
+    write_json(value)
+    written = capsys.readouterr().out
+    assert json.loads(written) == value
+    assert all(letter.isprintable() for letter in written.replace("\n", ""))
+    assert "日本語 é 😀" in written
 
 
 def test_a_line_of_the_timeline_has_time_state_move_tool_attempt_reason_and_evidence():
