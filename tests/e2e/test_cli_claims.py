@@ -86,6 +86,7 @@ def test_the_three_closing_questions_are_answered_for_a_business_without_effects
         assert words in said.out
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_under_a_read_reads_again(stack: Cli, tmp_path: Path) -> None:
     tries = (killed_under_a_read(stack, tmp_path / f"killed-{n}.json") for n in range(5))
     file = next(file for file, was_its_own in tries if was_its_own)  # the stack's worker may be quicker

@@ -21,7 +21,7 @@ from tests.support.approvals import desk
 from tests.support.engine import PINS, asynchronous, engine, no_wake, rows, settle, take
 from tests.support.fake_tools import FakeTools, unknown
 
-ROUNDS = 50
+ROUNDS = 20
 SATO, ITO = By("sato", "operator", "sha256:of-a-test"), By("ito", "operator", "sha256:of-a-test")
 Act = Callable[[Parts, UUID, By], Awaitable[object]]
 UNDER_WAY = "SELECT count(*) FROM attempt WHERE outcome IS NULL"
