@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
@@ -41,6 +42,17 @@ from host.cli.options import KEPT, flowing
 from host.commands.exit_codes import table
 
 CASES, READING, MACHINE, PARTS = "Cases", "Reading", "This machine's stack", "Parts"
+
+
+def _version(asked: bool) -> None:
+    from importlib.metadata import version
+
+    from host.stack.build import installed_build
+
+    if asked:
+        typer.echo(f"kessai {version('kessai')}, build {installed_build().code}")
+        raise typer.Exit
+
 
 app = typer.Typer(
     name="kessai",
@@ -157,6 +169,15 @@ approver.command(
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )(approvers.revoke)
 app.add_typer(approver, name="approver", rich_help_panel=CASES)
+
+
+@app.callback()
+def _kessai(
+    said: Annotated[  # typer calls it as soon as it is read
+        bool, typer.Option("--version", help="Say which version and build this is.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
 
 
 @approver.callback()

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from host.cli import COMMANDS, app
 from host.commands.exit_codes import CODES
+from host.stack.build import installed_build
 from shared_contracts.contract import READING
 from shared_contracts.form import form
 from shared_contracts.form_yaml import load_forms
@@ -123,6 +124,12 @@ def test_every_command_teaches_itself_and_the_help_of_run_has_every_exit_code(st
     for name, _, function in COMMANDS:
         if "as_json" in function.__annotations__:
             assert "--json" in CliRunner().invoke(app, [name, "--help"]).output, name
+
+
+def test_the_version_names_the_build_that_an_evaluation_and_a_release_name(stack: Cli):
+    said = stack("--version")
+    assert said.code == 0
+    assert re.fullmatch(rf"kessai \d+\.\d+\.\d+, build {installed_build().code}\n", said.out)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
