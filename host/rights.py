@@ -32,7 +32,7 @@ def read_authorization(file: Path) -> AuthorizationSet:
 
 def read_with_digest(file: Path) -> tuple[AuthorizationSet, str]:
     """Read the authorization set, and the SHA-256 of what was read (`sha256:` and 64 hex digits)."""
-    content = read_file(file, AUTHORIZATION_BYTES_MAX)
+    content = read_file(file, AUTHORIZATION_BYTES_MAX, decides=True)
     if isinstance(content, Unread):
         raise NotReadyError(f"the authorization set {file} cannot be read: {content.why}\nSee KESSAI_AUTHZ_FILE.")
     try:

@@ -33,7 +33,7 @@ def sealer_of(sealing: Sealing, exchange: Exchange) -> Sealer:
 
 def read_keys(file: Path) -> SealKeys:
     """Read a file of public keys; raises UnsealedError."""
-    content = read_file(file, KEY_BYTES_MAX)
+    content = read_file(file, KEY_BYTES_MAX, decides=True)
     if isinstance(content, Unread):
         raise UnsealedError(f"{file} cannot be read: {content.why}")
     return trusted_keys(content)

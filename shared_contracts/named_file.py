@@ -39,8 +39,12 @@ class Unread:
         return self.errno == errno.ENOENT
 
 
-def read_file(path: Path, bytes_max: int, *, secret: bool = False) -> bytes | Unread:
-    """Give the content; links are followed. A secret is not read where others than its owner can use the file."""
+def read_file(path: Path, bytes_max: int, *, secret: bool = False, decides: bool = False) -> bytes | Unread:
+    """Give the content; links are followed.
+
+    A secret is not read where others than its owner can use the file, and what decides whom is trusted or what somebody
+    may is not believed where everybody can write it.
+    """
     descriptor = open_file(path)
     if isinstance(descriptor, Unread):
         return descriptor
@@ -50,6 +54,8 @@ def read_file(path: Path, bytes_max: int, *, secret: bool = False) -> bytes | Un
             return Unread(
                 f"others can use it (mode {mode:04o}); replace it if somebody may have read it, then chmod 600"
             )
+        if decides and mode & stat.S_IWOTH:
+            return Unread("everybody can write it; look at what is in it, then chmod o-w")
         return read_open(descriptor, bytes_max)
     finally:
         os.close(descriptor)

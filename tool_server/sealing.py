@@ -75,7 +75,7 @@ def seal_parts(settings: Settings) -> SealParts | None:
 
 
 def _content(name: str, file: Path, *, secret: bool = False) -> bytes:
-    content = read_file(file, _KEY_BYTES_MAX, secret=secret)
+    content = read_file(file, _KEY_BYTES_MAX, secret=secret, decides=True)
     if isinstance(content, Unread):
         raise SettingsError(f"KESSAI_TOOLS_{name}: {file} cannot be read: {content.why}")
     return content

@@ -80,7 +80,7 @@ def _write_new(path: Path, content: bytes) -> None:
 
 def read_public(path: Path) -> TrustedApprover:
     """Read a public half, whose id must be its key's; raises CommandError."""
-    content = read_file(path, FILE_BYTES_MAX)
+    content = read_file(path, FILE_BYTES_MAX, decides=True)
     if isinstance(content, Unread):
         raise _no_public_half(path, content.why)
     try:

@@ -160,7 +160,7 @@ def publish(files: KeyFiles, keys: list[dict[str, Any]]) -> None:
 
 def trusted_issuers(file: Path) -> list[dict[str, Any]]:
     """What an issuers' file says; nothing where there is none."""
-    content = read_file(file, BYTES_MAX)
+    content = read_file(file, BYTES_MAX, decides=True)
     if isinstance(content, Unread):
         if content.missing:
             return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import signal
 import stat
 import subprocess
@@ -77,7 +78,9 @@ def test_a_backup_is_two_dumps_and_what_tells_whether_they_are_whole(stopped: Cl
 def test_no_secret_of_the_home_is_in_a_backup_and_none_is_on_a_command_line(stopped: Cli, tmp_path: Path):
     assert "no key, no password" in stopped("backup", str(tmp_path / "copy")).err
     secrets = [path.read_text("utf-8").strip() for path in (stopped.home / "passwords").rglob("*") if path.is_file()]
-    secrets.append((stopped.home / "keys" / "signing.jwk").read_text("utf-8"))
+    private = [json.loads(file.read_text("utf-8"))["d"] for file in sorted((stopped.home / "keys").glob("*.jwk"))]
+    assert len(private) == 3  # what signs tokens, and each side's seal
+    secrets += private
     logs = "".join(path.read_text("utf-8", "replace") for path in (stopped.home / "logs").iterdir())
     manifest = (tmp_path / "copy" / "manifest.json").read_text("utf-8")
     assert len(secrets) > 8

@@ -15,12 +15,14 @@ from host.commands.exits import CommandError
 from host.commands.run import prepare
 from host.database import NotReadyError
 from host.rights import read_authorization
+from host.sealing import read_keys
 from host.stack.errors import StackError
 from host.stack.files import read_json, read_secret
 from host.stack.keys import trusted_issuers
 from host.stack.manifest import read_backup
 from host.store import migrate
 from shared_contracts.named_file import PATH_BYTES_MAX, Unread, open_file, read_file, read_text, unnameable
+from shared_contracts.seal import UnsealedError
 from tool_server import load, load_cases, post
 from tool_server.approvers import ApproverError, read_approver
 from tool_server.errors import SettingsError, TrustError
@@ -89,6 +91,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], type[Exception]]] = {
     "a home's list of issuers": (trusted_issuers, StackError),
     "the tool server's issuers": (Keyring, TrustError),
     "a key set": (_jwks, TrustError),
+    "the host's keys that seal": (read_keys, UnsealedError),
     "a JSON file": (lambda path: read_json_file(path, 100, TrustError), TrustError),
     "orders": (load.read_seed, SeedError),
     "cases": (load_cases.read_seed, SeedError),
@@ -123,6 +126,24 @@ def test_a_secret_that_others_can_use_is_not_read(tmp_path: Path, reader: str, m
     assert "secret" not in str(caught.value).replace(str(path), "")
     path.chmod(0o600)
     assert read(path) == "secret"
+
+
+DECIDES = ("the authorization set", "a public half", "issuers", "a key set", "keys that seal")
+
+
+@pytest.mark.parametrize("reader", [name for name in READERS if name.endswith(DECIDES) or name.startswith(DECIDES)])
+def test_what_says_who_is_trusted_is_not_believed_where_everybody_can_write_it(tmp_path: Path, reader: str):
+    path = tmp_path / "named"
+    path.write_text("{}")
+    path.chmod(0o646)
+    read, error = READERS[reader]
+    with pytest.raises(error) as caught:
+        read(path)
+    assert "everybody can write it" in str(caught.value) + str(getattr(caught.value, "mend", ""))
+    path.chmod(0o644)
+    with pytest.raises(error) as caught:
+        read(path)
+    assert "everybody can write it" not in str(caught.value)
 
 
 @pytest.mark.parametrize("make", [fifo, Path.mkdir, giant], ids=lambda make: make.__name__)
