@@ -6,7 +6,7 @@ has the report can compute them again.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field
@@ -20,6 +20,9 @@ Price = Annotated[float, Field(ge=0, le=1e9)]
 NO_MODEL = "no model"
 Component = Literal["orchestrator", "tool", "authorization", "persistence", "notification", "planner"]
 Place = Literal["wire", "mail", "clock", "database", "process"]
+# what was run: a release passes by the first alone
+Scope = Literal["pre_production", "faults", "without_updates", "retail"]
+FORMAT: Final = "kessai-evaluation/2"
 
 
 class Problem(Contract):
@@ -148,13 +151,23 @@ class ToolTested(Contract):
     of: Annotated[int, Field(ge=1)]
 
 
+class Stopped(Contract):
+    """What stopped all work meanwhile, and the workflow in which it was found, if it was in one."""
+
+    cause: str
+    reason: str
+    workflow_id: UUID | None
+
+
 class EvaluationReport(Contract):
     """`report.json`. `contract_tests` is empty where none were run beside it.
 
-    `stops`: what stopped all work meanwhile and for which case; each was lifted, so that the other cases were run.
+    `stops`: each was lifted, so that the other cases were run; `stopped` are the scopes in which one stood at the end.
+    `signature` is of everything else, by the key of the home in which the cases were run.
     """
 
-    format: Literal["kessai-evaluation/1"]
+    format: Literal["kessai-evaluation/2"]
+    scope: Scope
     made_at: AwareDatetime
     seconds: Seconds
     build: str
@@ -164,4 +177,6 @@ class EvaluationReport(Contract):
     contract_tests: tuple[ToolTested, ...]
     cases: Annotated[tuple[Entry, ...], Field(max_length=10_000)]
     compared: Compared
-    stops: tuple[str, ...]
+    stops: tuple[Stopped, ...]
+    stopped: tuple[str, ...]
+    signature: Annotated[str, Field(max_length=2000)]

@@ -1,8 +1,9 @@
 """The seal of a record: how its lines are chained and how the end of the chain is signed. One copy for both sides.
 
 A line's place in the chain is the digest of the place before it, of its number and name, and of what was sealed of
-it. A head names a place and is signed with a key that signs nothing else. Each side keeps the other's heads. Invariant:
-a head is believed only under a key that was trusted for its own side, and only as the exact bytes that were signed.
+it. A head names a place and is signed with a key that signs nothing else, but for an evaluation's report, as another
+type. Each side keeps the other's heads. Invariant: a head is believed only under a key that was trusted for its own
+side, and only as the exact bytes that were signed.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class SealKeys(Contract):
 
 
 class UnsealedError(ValueError):
-    """It is no head that a trusted key of its side has signed; the text says why and repeats none of it."""
+    """It is nothing that a trusted key of its side has signed; the text says why and repeats none of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,14 @@ class Signer:
 
     def sign(self, head: Head) -> str:
         """Write a head as a compact JWS of canonical JSON."""
+        return self.signed(TYPE, canonical_json(dump(head)))
+
+    def signed(self, kind: str, payload: bytes) -> str:
+        """Write a compact JWS of some type, which passes for no other."""
         kid = jwk_of(self.key.public_key()).kid
-        header = canonical_json({"alg": "EdDSA", "kid": kid, "typ": TYPE})
-        signed = f"{_encoded(header)}.{_encoded(canonical_json(dump(head)))}"
-        return f"{signed}.{_encoded(self.key.sign(signed.encode()))}"
+        header = canonical_json({"alg": "EdDSA", "kid": kid, "typ": kind})
+        text = f"{_encoded(header)}.{_encoded(payload)}"
+        return f"{text}.{_encoded(self.key.sign(text.encode()))}"
 
 
 def signer_of(side: SideName, content: bytes) -> Signer:
@@ -124,31 +129,36 @@ def keys_of(keys: SealKeys, side: SideName) -> Mapping[str, Ed25519PublicKey]:
 
 def opened(text: str, side: SideName, keys: Mapping[str, Ed25519PublicKey]) -> Head:
     """Read a head whose signature holds under one of these keys of this side; raises UnsealedError."""
+    head = _head(payload_of(text, TYPE, keys))
+    if head.side != side:
+        raise UnsealedError("it is another side's")
+    return head
+
+
+def payload_of(text: str, kind: str, keys: Mapping[str, Ed25519PublicKey]) -> bytes:
+    """Give what one of these keys has signed as of this type; raises UnsealedError."""
     parts = text.split(".")
     if len(text) > HEAD_CHARACTERS_MAX or not text.isascii() or len(parts) != 3:
-        raise UnsealedError("it is no signed head")
+        raise UnsealedError("it is not signed")
     header, payload, signature = (_decoded(part) for part in parts)
-    kid = _kid(header)
+    kid = _kid(header, kind)
     if kid not in keys:
         raise UnsealedError("its key is not trusted for this side")
     try:
         keys[kid].verify(signature, f"{parts[0]}.{parts[1]}".encode())
     except InvalidSignature:
         raise UnsealedError("its signature does not hold") from None
-    head = _head(payload)
-    if head.side != side:
-        raise UnsealedError("it is another side's")
-    return head
+    return payload
 
 
-def _kid(header: bytes) -> str:
+def _kid(header: bytes, kind: str) -> str:
     try:
         said = strict_json(header)
     except NotJsonError:
-        raise UnsealedError("it is no signed head") from None
+        raise UnsealedError("it is not signed") from None
     if not isinstance(said, dict) or not isinstance(said.get("kid"), str):
-        raise UnsealedError("it is no signed head")
-    if said != {"alg": "EdDSA", "kid": said["kid"], "typ": TYPE}:
+        raise UnsealedError("it is not signed")
+    if said != {"alg": "EdDSA", "kid": said["kid"], "typ": kind}:
         raise UnsealedError("it is signed as something else")
     return str(said["kid"])
 
@@ -179,7 +189,7 @@ def _decoded(text: str) -> bytes:
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise UnsealedError("it is no signed head") from None
+        raise UnsealedError("it is not signed") from None
     if _encoded(data) != text:
-        raise UnsealedError("it is no signed head")
+        raise UnsealedError("it is not signed")
     return data

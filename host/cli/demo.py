@@ -11,9 +11,8 @@ from host.cli.options import Json
 def demo(as_json: Json = False) -> None:
     """Show four things on real programs: the wait before another try, the confirmation query, a compensation, a stop.
 
-    Each is one case, in the home that kessai eval has beside yours, with databases made anew. What is shown was read
-    off the ledger, the tool server and the mail server afterwards. It takes half a minute; kessai eval drop removes
-    the home.
+    Each is one case, in a home beside yours that is made for it and removed after it. What is shown was read off the
+    ledger, the tool server and the mail server afterwards. It takes half a minute.
 
     \b
     kessai demo

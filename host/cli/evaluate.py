@@ -11,7 +11,7 @@ import typer.core
 
 from host.cli import choices
 from host.cli.launch import launch
-from host.cli.options import Json
+from host.cli.options import Json, ReportKeys
 
 CONCURRENCY, CONCURRENCY_MAX = 8, 64
 
@@ -78,7 +78,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     programs, and noted there. The report is written whether it passed or not; kessai eval drop removes the home.
 
     With --faults cases without one are left out and others come in: the programs are killed, the database restarts,
-    a commit's answer is lost, an answer comes too late, a tool server of older contracts stands there. Two minutes.
+    a commit's answer is lost, an answer comes too late, a tool server of older contracts stands there. Two minutes. It
+    passes where every case of every fault ends as it has to, and is no evaluation that a release passes by.
 
     With --without-updates each case that would have acted has to end with a person and a draft, and the others as ever.
 
@@ -112,7 +113,7 @@ def retail(
     Each return is run alone, sent twice, and under each of the six faults (the approval's expiry where a person is
     asked): one return and one notice, never a second one. Each order is asked for by another customer, and each that
     was not delivered by its own: nothing is made. Every case has an order to itself, a copy where the file's is taken.
-    It runs where kessai eval runs, and passes if nothing is wrong; it is no set for kessai eval gate.
+    It runs where kessai eval runs, and passes if nothing is wrong; no release passes by it.
 
     \b
     kessai eval retail examples/retail/shop.json
@@ -146,6 +147,8 @@ def report(
 def drop() -> None:
     """Remove the evaluation's own home: its databases, keys and logs. Reports stay where they were written.
 
+    Its seal-keys.json, without which nobody can tell who signed them, is gone too: keep a copy, or record first.
+
     \b
     kessai eval drop
     """
@@ -157,21 +160,26 @@ def drop() -> None:
 
 def gate(
     report: Annotated[Path, typer.Argument(metavar="REPORT", help="A report.json of an evaluation.")],
+    keys: ReportKeys = None,
     as_json: Json = False,
 ) -> None:
     """Decide by a report whether this release may touch a customer: six conditions, each with what it is known by.
 
     Every case is scored again and every number computed again; what the report says of itself is not taken over. One
     severe finding fails all of it. A report that proves too little is refused: too few cases, a fault that nothing
-    shows to have happened, a cost of nothing.
+    shows to have happened, a cost of nothing, a stop that no case asks for, a signature that does not hold.
+
+    A report is signed by the home in which it was made. That of this machine is known; for another's, or one that
+    kessai eval drop has removed, name its seal-keys.json with --keys.
 
     \b
     kessai eval gate report.json
     kessai eval gate report.json --json | jq '.conditions[] | select(.held | not)'
     """
     from host.commands import evaluate
+    from host.settings import load
 
-    sys.exit(evaluate.gate(report, as_json=as_json))
+    sys.exit(evaluate.gate(load(), report, keys or (), as_json=as_json))
 
 
 def compare(

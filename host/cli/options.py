@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -38,5 +39,13 @@ Principal = Annotated[
         metavar="NAME",
         autocompletion=choices.principals,
         help="Who asks; see the authorization set.",
+    ),
+]
+ReportKeys = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--keys",
+        metavar="FILE",
+        help="Believe reports signed by these: a home's seal-keys.json. May be given again; else this machine's own.",
     ),
 ]

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from host.cli.launch import launch
-from host.cli.options import Json, Name
+from host.cli.options import Json, Name, ReportKeys
 from host.cli.stop import Operator, Reason
 
 Stage = Annotated[int, typer.Argument(metavar="STAGE", help="1, 2 or 3.", show_default=False)]
@@ -28,13 +28,14 @@ def record(
     report: Annotated[Path, typer.Argument(metavar="REPORT", help="A report.json of an evaluation.")],
     by: Operator,
     reason: Why = None,
+    keys: ReportKeys = None,
     as_json: Json = False,
 ) -> None:
     """Record by the report of kessai eval that a release has passed; new cases begin under it from then on.
 
-    The gate decides anew, from the report's entries. What it does not let through is not recorded, nor what is
-    of another build, data or cases, or without every tool's contract tests. A report counts once: what a rollback
-    has left behind needs a new one. Only the owner records: see KESSAI_MIGRATE_DSN.
+    The gate decides anew, from the report's entries. What it does not let through is not recorded, nor what nobody
+    has signed, or is of another build, data or cases, or without every tool's contract tests. A report counts
+    once: what a rollback has left behind needs a new one. Only the owner records: see KESSAI_MIGRATE_DSN.
 
     \b
     kessai release record reports/2026-08-01/report.json --as sato
@@ -42,7 +43,7 @@ def record(
     from host import settings
     from host.commands import releases
 
-    sys.exit(launch(releases.record(settings.load(), report, by, reason, as_json=as_json)))
+    sys.exit(launch(releases.record(settings.load(), report, keys or (), by, reason, as_json=as_json)))
 
 
 def rollback(

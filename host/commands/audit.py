@@ -19,11 +19,11 @@ from host.commands.auditors import auditing
 from host.commands.exits import CommandError, Exit
 from host.commands.operator import operator
 from host.commands.output import add, console, say, table, write_json
+from host.commands.seal_keys import read_key_files
 from host.commands.workplace import owning
 from host.domain.sealed import Verdict
 from host.evaluation import sealed
 from host.record_views import RecordCut, RecordExported, RecordFinding, RecordSide, RecordVerified
-from host.sealing import merged, read_keys
 from host.settings import Settings, SettingsError, home_root, lacks
 from host.stack import assembly
 from host.stack.home import existing_home
@@ -32,7 +32,7 @@ from host.stack.processes import run_to_end
 from host.stack.stack import MIGRATION_SECONDS_MAX
 from host.store import seals
 from shared_contracts.base import dump
-from shared_contracts.seal import SealKeys, SideName, UnsealedError
+from shared_contracts.seal import SealKeys, SideName
 
 FILE_MODE = 0o600
 
@@ -144,14 +144,7 @@ def _keys(settings: Settings, files: list[Path]) -> SealKeys:
     if not files:
         mend = "Name it with --keys: seal-keys.json, which kessai secrets made, kept where the databases cannot reach."
         raise CommandError(Exit.BAD_INPUT, "no file of public keys to verify with", mend)
-    return merged([_key_file(file) for file in files])
-
-
-def _key_file(file: Path) -> SealKeys:
-    try:
-        return read_keys(file)
-    except UnsealedError as error:
-        raise CommandError(Exit.BAD_INPUT, f"{file} cannot be used: {error}", "Name seal-keys.json.") from error
+    return read_key_files(files)
 
 
 def _exported(file: Path, keys: SealKeys) -> Mapping[SideName, Verdict]:

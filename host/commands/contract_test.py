@@ -11,6 +11,7 @@ from rich.text import Text
 
 from host.commands.exits import CommandError, Exit
 from host.commands.output import console, plain, write_json
+from host.commands.progress import interruptible
 from host.evaluation.contract_documents import ContractTests, ToolTested
 from host.settings import Settings, home_root
 from host.stack.postgres import PostgresChoice
@@ -38,8 +39,9 @@ async def ran(settings: Settings, names: tuple[str, ...], done: Callable[[ToolTe
     configure()
     root = contract_place.home_of(home_root(settings))
     choice = PostgresChoice(settings.postgres_bin, settings.postgres_os_user)
-    async with contract_place.contract_place(root, choice) as place, opened(place, TOOLS) as bench:
-        return await tested(bench, names, done)
+    with interruptible("what worked was stopped, its home removed, and nothing of the tests is kept."):
+        async with contract_place.contract_place(root, choice) as place, opened(place, TOOLS) as bench:
+            return await tested(bench, names, done)
 
 
 def updating() -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from rich.text import Text
 from host.commands import report_file
 from host.commands.exits import CommandError, Exit
 from host.commands.output import add, console, plain, say, table, write_json
-from host.commands.progress import Bar, bar
+from host.commands.progress import Bar, bar, interruptible
 from host.evaluation.crash.documents import CrashCell, CrashMatrix, CrashPath, Effects
 from host.settings import Settings, home_root
 from host.stack.postgres import PostgresChoice
@@ -37,7 +37,10 @@ async def crash_matrix(
 
     configure()
     choice = PostgresChoice(settings.postgres_bin, settings.postgres_os_user)
-    with bar("cells", None) as shown:
+    with (
+        interruptible("what worked was stopped, its homes removed, and no report written."),
+        bar("cells", None) as shown,
+    ):
         view = await matrix.crash_matrix(home_root(settings), choice, ways, concurrency, _teller(shown))
     if file is not None:
         report_file.write(file, dump(view), report_file.OURS)

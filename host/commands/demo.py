@@ -1,4 +1,4 @@
-"""`demo`: four things shown on real programs, in the evaluation's own home."""
+"""`demo`: four things shown on real programs, in a home of its own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from rich.text import Text
 from host.commands.evaluate_run import OURS
 from host.commands.exits import CommandError, Exit
 from host.commands.output import console, plain, write_json
+from host.commands.progress import interruptible
 from host.rights import read_authorization
 from host.settings import Settings
 from shared_contracts.base import dump
@@ -26,7 +27,9 @@ async def demo(settings: Settings, *, as_json: bool) -> Exit:
     authorization = read_authorization(settings.authz_file)
     cases = case_set(tuple(case for case in read.cases if case.id in CASES))
     try:
-        view = await demonstrate(settings, authorization, plan(settings, authorization, cases, len(CASES), 0, None))
+        todo = plan(settings, authorization, cases, len(CASES), 0, None)
+        with interruptible("what worked was stopped and its home removed."):
+            view = await demonstrate(settings, authorization, todo)
     except UnfitError as error:
         raise CommandError(Exit.BAD_INPUT, error.problems[0], "Nothing was started.") from error
     if as_json:

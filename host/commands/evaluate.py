@@ -1,29 +1,34 @@
-"""`eval gate` and `eval compare`: read reports, compute, show. Nothing is written and nothing else is read."""
+"""`eval gate` and `eval compare`: read reports, compute, show. Nothing is written; `gate` reads public keys beside."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from host.commands import evaluate_sheets
 from host.commands.exits import CommandError, Exit
 from host.commands.output import console, write_json
+from host.commands.seal_keys import unsigned_here
 from host.evaluation.compare import compare as compared
 from host.evaluation.gate import gate as decided
+from host.settings import Settings
 from shared_contracts.base import M, dump, parse
-from shared_contracts.evaluation_report import EvaluationReport
+from shared_contracts.evaluation_report import FORMAT, EvaluationReport
 from shared_contracts.named_file import Unread, read_file
 from shared_contracts.strict_json import NotJsonError, strict_json
 
 REPORT_BYTES_MAX = 64_000_000  # ten thousand cases, which is as many as a report may hold
-MEND = "Name the report.json that an evaluation wrote."
+WHAT, MEND = "report of an evaluation", "Name the report.json that an evaluation wrote."
 _TOLD_MAX = 5
 
 
-def gate(path: Path, *, as_json: bool) -> Exit:
+def gate(settings: Settings, path: Path, keys: Sequence[Path], *, as_json: bool) -> Exit:
     """Decide on a report; raises CommandError."""
-    view = decided(read_report(path))
+    report = read_report(path)
+    view = decided(report, unsigned=unsigned_here(settings, report, keys))
     if as_json:
         write_json(dump(view))
     else:
@@ -45,26 +50,44 @@ def compare(before: Path, after: Path, *, as_json: bool) -> Exit:
 
 def read_report(path: Path) -> EvaluationReport:
     """Read one; raises CommandError."""
-    return read_document(path, EvaluationReport, "report of an evaluation", MEND)
+    return read_report_in(path, _content(path, MEND))
+
+
+def read_report_in(path: Path, content: bytes) -> EvaluationReport:
+    """Read what the file at `path` held; raises CommandError, which names another version by itself."""
+    document = _document(path, content, WHAT, MEND)
+    written = document.get("format")
+    if isinstance(written, str) and written != FORMAT and written.startswith("kessai-evaluation/"):
+        what = f"{path} is no {WHAT} that this program reads: it is {written[:40]}, and this program reads {FORMAT}"
+        raise CommandError(Exit.BAD_INPUT, what, "Run kessai eval again; what another build wrote is read by that one.")
+    return _model(path, document, EvaluationReport, WHAT, MEND)
 
 
 def read_document(path: Path, model: type[M], what: str, mend: str) -> M:
     """Read a document that a command wrote; raises CommandError, which calls it `what` and says how to mend it."""
+    return _model(path, _document(path, _content(path, mend), what, mend), model, what, mend)
+
+
+def _content(path: Path, mend: str) -> bytes:
     content = read_file(path, REPORT_BYTES_MAX)
     if isinstance(content, Unread):
         raise CommandError(Exit.BAD_INPUT, f"{path} cannot be read: {content.why}", mend)
-    return read_content(path, content, model, what, mend)
+    return content
 
 
-def read_content(path: Path, content: bytes, model: type[M], what: str, mend: str) -> M:
-    """Read what the file at `path` held; raises CommandError."""
+def _document(path: Path, content: bytes, what: str, mend: str) -> dict[str, Any]:
     try:
         document = strict_json(content)
-        if not isinstance(document, dict):
-            raise CommandError(Exit.BAD_INPUT, f"{path} is no {what}: it is no JSON object", mend)
-        return parse(model, document)
     except NotJsonError as error:
         raise CommandError(Exit.BAD_INPUT, f"{path} is no {what}: {error}", mend) from error
+    if not isinstance(document, dict):
+        raise CommandError(Exit.BAD_INPUT, f"{path} is no {what}: it is no JSON object", mend)
+    return document
+
+
+def _model(path: Path, document: dict[str, Any], model: type[M], what: str, mend: str) -> M:
+    try:
+        return parse(model, document)
     except ValidationError as error:
         told = f"{path} is no {what}: it has {error.error_count()} faults"
         raise CommandError(Exit.BAD_INPUT, told, "\n".join((*_faults(error), mend))) from error

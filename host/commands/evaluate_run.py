@@ -5,7 +5,6 @@ Invariant: what the command ends with is what the gate says of the report that i
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,14 +15,14 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 from host.commands import evaluate_beside, evaluate_html, evaluate_sheets, report_file
 from host.commands.exits import CommandError, Exit
 from host.commands.output import console, say
-from host.commands.progress import Bar, bar
+from host.commands.progress import Bar, bar, interruptible
 from host.evaluation.gate import gate
 from host.rights import read_authorization
 from host.settings import Settings, home_root
 from shared_contracts.base import dump
 from shared_contracts.evaluation_cases import CaseSet, Refused, case_set, read_cases
 from shared_contracts.evaluation_drafts import UPDATES, without_updates
-from shared_contracts.evaluation_report import Component, EvaluationReport
+from shared_contracts.evaluation_report import Component, EvaluationReport, Scope
 from shared_contracts.evaluation_retail import read_retail
 
 if TYPE_CHECKING:
@@ -34,8 +33,8 @@ OURS = Path(__file__).parents[1] / "data" / "evaluation"
 BEYOND = OURS / "beyond"  # faults beyond the six, in cases beside the 120
 SEED_MAX = 2**31 - 1
 INTERRUPTED = (
-    "interrupted: what worked was stopped, and no report was written. Run kessai eval again; kessai eval drop removes "
-    "the evaluation's home."
+    "what worked was stopped, and no report was written. Run kessai eval again; kessai eval drop removes the "
+    "evaluation's home."
 )
 T = TypeVar("T")
 
@@ -75,15 +74,22 @@ async def run(settings: Settings, wanted: Wanted) -> Exit:
         todo = replace(todo, removed=UPDATES if wanted.without_updates else frozenset())
         file = _file(wanted.report)
         tested = await evaluate_beside.tests_made(settings) if wanted.test_first else told
-        with bar("cases", len(todo.cases)) as shown:
-            report = await evaluated(settings, authorization, todo, Beside(rates, tested), _teller(shown))
-    except (asyncio.CancelledError, SystemExit):  # either is what a signal becomes
-        say(INTERRUPTED)
-        raise
+        with interruptible(INTERRUPTED), bar("cases", len(todo.cases)) as shown:
+            report = await evaluated(
+                settings, authorization, todo, Beside(_scope(wanted), rates, tested), _teller(shown)
+            )
     except UnfitError as error:
         mend = "\n".join((*error.problems[1:], "No report was written."))
         raise CommandError(Exit.BAD_INPUT, error.problems[0], mend) from error
-    return _written(report, file, whole=data is None and not wanted.without_updates)
+    return _written(report, file)
+
+
+def _scope(wanted: Wanted) -> Scope:
+    if wanted.retail is not None:
+        return "retail"
+    if wanted.without_updates:
+        return "without_updates"
+    return "faults" if wanted.faults else "pre_production"
 
 
 async def again(settings: Settings, directory: Path | None) -> Exit:
@@ -100,13 +106,13 @@ async def again(settings: Settings, directory: Path | None) -> Exit:
     say("counted again in the databases of the last run; taken from its notes, since no database says it:")
     for one in NOT_COUNTED:
         say(f"  {one}")
-    return _written(report, file, whole=True)
+    return _written(report, file)
 
 
-def _written(report: EvaluationReport, file: Path, *, whole: bool) -> Exit:
+def _written(report: EvaluationReport, file: Path) -> Exit:
     """Write a report and its page, and decide by it."""
     report_file.write(file, dump(report), report_file.ANYBODYS)
-    view = gate(report, whole=whole)
+    view = gate(report)
     evaluate_sheets.gate(console(), view)
     of = report.conditions
     say(f"{len(report.cases)} cases in {report.seconds:.1f} s, {of.concurrency} at a time, seed {of.seed}")

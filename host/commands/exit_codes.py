@@ -109,7 +109,7 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
     ),
     "release record": {
         **_three("recorded: new cases begin under it", _REPORT, _OWNER),
-        Exit.FAILED: "not recorded: the gate says no; it names each reason",
+        Exit.FAILED: "not recorded: the gate says no, or nobody known has signed the report; it names each reason",
     },
     "release rollback": _three(
         "new cases begin under it", "no such release, none that passed, no such operator: nothing was changed", _OWNER
@@ -182,7 +182,7 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
     "tools": {Exit.DONE: "shown", Exit.BAD_INPUT: "no such tool, or an option"},
     "states": {Exit.DONE: "shown", Exit.BAD_INPUT: _OPTION},
     "eval run": {
-        Exit.DONE: "passed: the gate says yes to the report",
+        Exit.DONE: "passed: the gate says yes to the report, which with --faults is of faults alone",
         Exit.FAILED: "not passed: it names each reason and the ids; the report is written all the same",
         Exit.BAD_INPUT: "bad input: cases, an option, other data than the pinned, a report that is there already",
         Exit.NOT_READY: "not ready: home, disk, PostgreSQL, a program, another evaluation that runs; no report",
@@ -203,13 +203,13 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         Exit.DONE: "each of the four was seen to hold",
         Exit.FAILED: "one was not: it says which",
         Exit.BAD_INPUT: "bad input: an option, other data or rights than the pinned",
-        Exit.NOT_READY: "not ready: home, disk, PostgreSQL, a program, an evaluation that runs",
+        Exit.NOT_READY: "not ready: home, disk, PostgreSQL, a program, another demonstration that runs",
     },
     "eval drop": _three("nothing of it is left", not_ready="an evaluation runs, or the directory cannot be emptied"),
     "eval gate": {
         Exit.DONE: "passed",
         Exit.FAILED: "not passed, or refused: it names each reason and the ids",
-        Exit.BAD_INPUT: "no report of an evaluation",
+        Exit.BAD_INPUT: "no report of an evaluation, or of another format; a file of keys that is none",
     },
     "eval html": _three(
         "written, whatever it says",

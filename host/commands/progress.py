@@ -1,29 +1,46 @@
-"""How many steps are through, on a terminal, and what is to be said of one; what is piped is not drawn over."""
+"""How many steps are through, on standard error: a bar on a terminal, else a line now and then; and a word at an end.
+
+Invariant: what is piped is not drawn over, and standard output has nothing of it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from host.commands.output import plain
+from host.commands.output import plain, say
+
+LINE_SECONDS = 10.0  # without a terminal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Bar:
-    """One bar, on standard error."""
+    """One bar, or the lines in its place."""
 
     _progress: Progress
     _task: TaskID
+    _said: float = field(default_factory=time.monotonic)
 
     def advance(self, steps: int, total: int | None = None) -> None:
         """Count steps; `total` is said where more of them have become known."""
         self._progress.update(self._task, advance=steps, total=total)
+        if self._progress.disable and time.monotonic() >= self._said + LINE_SECONDS:
+            self.line()
+
+    def line(self) -> None:
+        """Say how many are through."""
+        self._said = time.monotonic()
+        task = self._progress.tasks[self._task]
+        of = "" if task.total is None else f" of {task.total:.0f}"
+        say(f"{task.description} {task.completed:.0f}{of}, {task.elapsed or 0:.0f} s")
 
     def tell(self, line: str) -> None:
         """Say something of a step, above the bar."""
@@ -35,4 +52,17 @@ def bar(what: str, total: int | None) -> Iterator[Bar]:
     """Show it for as long as the block lasts."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
-        yield Bar(progress, progress.add_task(what, total=total))
+        shown = Bar(progress, progress.add_task(what, total=total))
+        if progress.disable:
+            shown.line()
+        yield shown
+
+
+@contextmanager
+def interruptible(said: str) -> Iterator[None]:
+    """Say what becomes of the work in the block where a signal ends it, once it has cleaned up."""
+    try:
+        yield
+    except (asyncio.CancelledError, SystemExit):  # either is what a signal becomes
+        say(f"interrupted: {said}")
+        raise

@@ -1,22 +1,25 @@
 """`release`: keep which release has passed and by which report, and go back to one that had.
 
-Invariant: nothing is recorded but what the gate says yes to, computed here from the report's own entries.
+Invariant: nothing is recorded but what the gate says yes to, computed here from the entries of a report that was signed
+in the home where its cases were run.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from host.commands import release_sheet
-from host.commands.evaluate import MEND, REPORT_BYTES_MAX, read_content
+from host.commands.evaluate import MEND, REPORT_BYTES_MAX, read_report_in
 from host.commands.exits import CommandError, Exit
 from host.commands.operators import operator_of
 from host.commands.output import console, say, write_json
 from host.commands.owners import as_owner
 from host.commands.release_report import refuse_anothers
 from host.commands.rollout_form import read_gate
+from host.commands.seal_keys import unsigned_here
 from host.commands.stop import read_reason
 from host.commands.workplace import reading
 from host.domain.principals import Act
@@ -35,16 +38,18 @@ from shared_contracts.named_file import Unread, read_file
 PASSED = "its report passed the gate"
 
 
-async def record(settings: Settings, path: Path, name: str, reason: str | None, *, as_json: bool) -> Exit:
+async def record(
+    settings: Settings, path: Path, keys: Sequence[Path], name: str, reason: str | None, *, as_json: bool
+) -> Exit:
     """Record a release by its report; gives 1 where the gate says no. Raises CommandError, ActRefusedError."""
     _, by = operator_of(settings, name, Act.RELEASE)
     why = PASSED if reason is None else read_reason(reason)
     content = read_file(path, REPORT_BYTES_MAX)
     if isinstance(content, Unread):
         raise CommandError(Exit.BAD_INPUT, f"{path} cannot be read: {content.why}", MEND)
-    report = read_content(path, content, EvaluationReport, "report of an evaluation", MEND)
+    report = read_report_in(path, content)
     kind = _kind_of(report)
-    decided = gate(report)
+    decided = gate(report, unsigned=unsigned_here(settings, report, keys))
     if not decided.passed:
         _refuse(decided)
         return Exit.FAILED

@@ -46,6 +46,8 @@ def untested(report: EvaluationReport, own: Own) -> tuple[str, ...]:
 
 def _differing(report: EvaluationReport, own: Own) -> Iterator[str]:
     conditions = report.conditions
+    if report.scope != "pre_production":
+        yield f"it is of a run that no release passes by: {report.scope}"
     if report.build != own.build:
         yield f"it is of build {report.build}, and {own.build} is installed"
     yield from (

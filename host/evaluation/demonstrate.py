@@ -1,6 +1,6 @@
 """Four things shown on real parts: the wait between two tries, the confirmation query, a compensation, a stop.
 
-    a home of the evaluation's own ──► one case each ──► what the ledger and the tool server wrote down of it
+    <home>-demo, as an evaluation's, and removed after it ──► one case each ──► what ledger and tool server wrote down
 
 Invariant: what is shown was read off the ledger, the tool server or the mail server after it had happened, and a thing
 that was not seen to hold is said not to.
@@ -22,8 +22,9 @@ from host.engine.review import order_compensation
 from host.evaluation.conduct import Bench, Prepared, Run, conduct
 from host.evaluation.documents import Demonstrated, DemoView
 from host.evaluation.evaluate import Opened, opened, watched
+from host.evaluation.place import drop
 from host.evaluation.plan import Plan
-from host.settings import Settings
+from host.settings import Settings, home_root
 from host.stack import assembly
 from host.stack.roles import Side
 from host.store import handover, stops, trial_tools
@@ -43,8 +44,13 @@ Row = Mapping[str, Any]
 async def demonstrate(settings: Settings, authorization: AuthorizationSet, todo: Plan) -> DemoView:
     """Show all four; raises UnfitError, StackError, NotReadyError."""
     cases = {one.case.id: one for one in todo.cases}
-    async with opened(settings, authorization, todo) as place:
-        shown = await watched(place, _all(place, cases))
+    root = home_root(settings)
+    root = root.with_name(f"{root.name}-demo")
+    try:
+        async with opened(settings, authorization, todo, root) as place:
+            shown = await watched(place, _all(place, cases))
+    finally:
+        await drop(root)
     return DemoView(held=all(one.held for one in shown), build=place.parts.build.code, shown=shown)
 
 

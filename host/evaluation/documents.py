@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field
 from host.evaluation.codes import Condition
 from shared_contracts.base import Contract
 from shared_contracts.evaluation import Category, FaultKind
-from shared_contracts.evaluation_report import Compared, Component, Conditions, Problem
+from shared_contracts.evaluation_report import Compared, Component, Conditions, Problem, Scope
 
 Count = Annotated[int, Field(ge=0)]  # a sum of what a report holds may be larger than each of them can be
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -149,7 +149,7 @@ class Cost(Contract):
 RefusalCode = Literal[
     "too_few_cases", "case_repeated", "contradicts_itself", "fault_not_proved", "nothing_compared",
     "compared_too_little", "cost_component_missing", "cost_per_item_zero", "scored_otherwise", "contract_test_failed",
-    "contract_test_of_another_version",
+    "contract_test_of_another_version", "stop_unasked", "stop_standing", "not_signed",
 ]  # fmt: skip
 
 
@@ -211,10 +211,14 @@ class FaultsShow(Contract):
 
 
 class GateView(Contract):
-    """`kessai eval gate`: passed where nothing is refused, all six hold, nothing is severe, and all is as expected."""
+    """`kessai eval gate`: passed where nothing is refused, all six hold, nothing is severe, and all is as expected.
+
+    A release passes by a report of the scope `pre_production` alone.
+    """
 
     passed: bool
     said: str
+    scope: Scope
     made_at: AwareDatetime
     build: str
     versions: Conditions

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
@@ -32,7 +33,7 @@ from host.evaluation.notes import NotedCase, Notes, keep_notes
 from host.evaluation.outages import Outages
 from host.evaluation.people import trusted_people
 from host.evaluation.plan import KIND, Over, Plan
-from host.evaluation.report import reported
+from host.evaluation.report import reported, signer
 from host.evaluation.watch import Watch
 from host.evaluation.wire import Conflict, Wire, wire
 from host.rights import kinds
@@ -54,9 +55,11 @@ from shared_contracts.evaluation_report import (
     EvaluationReport,
     FaultEvidence,
     Place,
+    Scope,
     ToolTested,
 )
 from shared_contracts.evaluation_retail import DELIVERED_ON
+from shared_contracts.evaluation_signature import signed
 from shared_contracts.tools import TOOLS
 
 POOL_SIZE, OWNERS_POOL_SIZE = 8, 4
@@ -70,8 +73,9 @@ NO_LIMIT = "100000"  # calls a second: what is evaluated is not how it paces its
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What stands in the report and is not seen of its cases: what things cost, and the tools' own tests."""
+    """What stands in the report and is not seen of its cases: what they are, what things cost, the tools' own tests."""
 
+    scope: Scope
     rates: CostRates
     tested: tuple[ToolTested, ...]
 
@@ -82,7 +86,6 @@ class Opened:
 
     parts: StackParts
     bench: Bench
-    lifts: Lifts
     mail: Mail
     line: Wire
     over: Over
@@ -93,27 +96,26 @@ async def evaluated(
 ) -> EvaluationReport:
     """Run it; raises UnfitError, StackError, NotReadyError."""
     began, made_at = time.monotonic(), datetime.now(UTC)
-    async with opened(settings, authorization, todo) as there:
+    async with opened(settings, authorization, todo, place.home_of(home_root(settings))) as there:
         runs = await _run(there, todo, done)
         notes = Notes(
+            scope=beside.scope,
             made_at=made_at,
             seconds=0.0,
             conditions=_conditions(todo),
             rates=beside.rates,
             contract_tests=beside.tested,
-            stops=tuple(there.lifts.said),
             cases=tuple(_noted(there, run) for run in runs),
         )
         report = await reported(there.parts, there.bench.pool, notes)
         took = {"seconds": round(time.monotonic() - began, 3)}
         await keep_notes(there.bench.owner, notes.model_copy(update=took))
-        return report.model_copy(update=took)
+        return signed(report.model_copy(update=took), signer(there.parts))
 
 
 @asynccontextmanager
-async def opened(settings: Settings, authorization: AuthorizationSet, todo: Plan) -> AsyncIterator[Opened]:
-    """Give the place with real programs at work in it, for as long as the block lasts."""
-    root = place.home_of(home_root(settings))
+async def opened(settings: Settings, authorization: AuthorizationSet, todo: Plan, root: Path) -> AsyncIterator[Opened]:
+    """Give the place in `root` with real programs at work in it, for as long as the block lasts."""
     choice = PostgresChoice(settings.postgres_bin, settings.postgres_os_user)
     async with (
         mail_server(todo.orders(), frozenset(todo.struck(at_mail=True))) as mail,
@@ -138,7 +140,6 @@ async def opened(settings: Settings, authorization: AuthorizationSet, todo: Plan
         queue = queue_app(assembly.host_dsn(parts))
         async with queue.open_async():
             known = await kinds(pool)
-            lifts = Lifts(pool, owner)
             bench = Bench(
                 pool=pool,
                 owner=owner,
@@ -147,11 +148,11 @@ async def opened(settings: Settings, authorization: AuthorizationSet, todo: Plan
                 kind=known[KIND, CURRENT[KIND].release],
                 pins=_pins(todo.over),
                 people=people,
-                watch=Watch(pool, _Alongside(parts, running, lifts).look, outages.steady),
+                watch=Watch(pool, _Alongside(parts, running, Lifts(pool, owner)).look, outages.steady),
                 outages=outages,
                 line=line,
             )
-            yield Opened(parts, bench, lifts, mail, line, todo.over)
+            yield Opened(parts, bench, mail, line, todo.over)
 
 
 @dataclass

@@ -26,8 +26,16 @@ from host.evaluation.documents import (
 from host.evaluation.metrics import found, measures
 from host.evaluation.proved import faults_show
 from host.evaluation.score import problems
-from shared_contracts.evaluation import SIX, Category
-from shared_contracts.evaluation_report import NO_MODEL, Compared, Entry, EvaluationReport, ToolTested
+from shared_contracts.evaluation import SIX, Category, FaultKind
+from shared_contracts.evaluation_report import (
+    NO_MODEL,
+    Compared,
+    Entry,
+    EvaluationReport,
+    Scope,
+    Stopped,
+    ToolTested,
+)
 
 CASES_MIN = 120
 COUNTS: dict[Category, int] = {
@@ -41,21 +49,28 @@ COUNTS: dict[Category, int] = {
     Category.MIDWAY_FAULT: 8,
     Category.STEERING: 4,
 }
+SCOPES: dict[Scope, str] = {
+    "pre_production": "before production",
+    "faults": "of faults alone",
+    "without_updates": "without updates",
+    "retail": "of a retail shop's returns",
+}
 Entries = Sequence[Entry]
 
 
-def gate(report: EvaluationReport, *, whole: bool = True) -> GateView:
-    """Decide on a report; not `whole`: of a set of others', whose counts are not ours to say."""
+def gate(report: EvaluationReport, *, unsigned: str | None = None) -> GateView:
+    """Decide on a report; `unsigned`: why its signature is not believed, as whoever has the keys found it."""
     entries = rescored(report)
     priced = cost(entries, report.rates, report.conditions.model)
-    refused = tuple(one for one in refusals(report, entries, priced) if whole or one.code != "too_few_cases")
+    refused = refusals(report, entries, priced, unsigned)
     conditions = tuple(_condition(one, entries, report.compared) for one in Condition)
     severe = incidents(entries)
     unmatched = tuple(Unmatched(id=entry.id, problems=entry.problems) for entry in entries if entry.problems)
     passed = not (refused or severe or unmatched) and all(one.held for one in conditions)
     return GateView(
         passed=passed,
-        said=_said(refused, conditions, severe, unmatched),
+        said=_said(report.scope, refused, conditions, severe, unmatched),
+        scope=report.scope,
         made_at=report.made_at,
         build=report.build,
         versions=report.conditions,
@@ -68,6 +83,12 @@ def gate(report: EvaluationReport, *, whole: bool = True) -> GateView:
         measures=measures(entries),
         cost=priced,
     )
+
+
+def named(scope: Scope) -> str:
+    """Name what was run, so that nobody takes a part for the whole."""
+    more = "" if scope == "pre_production" else ": no pre-production evaluation, no release passes by it"
+    return f"a run {SCOPES[scope]}{more}"
 
 
 def rescored(report: EvaluationReport) -> tuple[Entry, ...]:
@@ -90,12 +111,12 @@ def unaccounted(compared: Compared) -> tuple[str, ...]:
     return (*compared.untracked, *compared.missing, *compared.duplicate)
 
 
-def refusals(report: EvaluationReport, entries: Entries, priced: Cost) -> tuple[Refusal, ...]:
+def refusals(report: EvaluationReport, entries: Entries, priced: Cost, unsigned: str | None) -> tuple[Refusal, ...]:
     """Find why a report proves nothing."""
     twice = tuple(one for one, times in Counter(entry.id for entry in entries).items() if times > 1)
     unproved = _with(entries, Code.FAULT_UNPROVED)
     otherwise = tuple(new.id for old, new in zip(report.cases, entries, strict=True) if old.problems != new.problems)
-    few = _too_few(entries)
+    few, uncalled_for = _too_few(report.scope, entries), unasked(report.stops, entries)
     same, belied = () if twice else shared(entries), contradicted(entries)
     little = report.compared.compared > 0 and too_little(entries, report.compared)
     per_item = "the whole run cost nothing at all, which no run does"
@@ -119,6 +140,9 @@ def refusals(report: EvaluationReport, entries: Entries, priced: Cost) -> tuple[
             "its contract tests are of another build or version",
             others,
         ),
+        ("stop_unasked", bool(uncalled_for), "all work was stopped, and no case asks for that", uncalled_for),
+        ("stop_standing", bool(report.stopped), "it ended under a stop, which kept work back", report.stopped),
+        ("not_signed", unsigned is not None, f"who made it is not shown: {unsigned}", ()),
     )
     return tuple(Refusal(code=code, said=said, ids=ids) for code, applies, said, ids in held if applies)
 
@@ -129,10 +153,25 @@ def _of_another_version(tested: ToolTested, report: EvaluationReport) -> bool:
     return tested.build != report.build or tested.version != due
 
 
-def _too_few(entries: Entries) -> str | None:
+def unasked(stops: Sequence[Stopped], entries: Entries) -> tuple[str, ...]:
+    """Name the stops that no case asks for, by what was found and the workflow in which it was.
+
+    A case asks for one where it has to end for want of a call more than the limit gives. Every other finding that stops
+    is severe, and an automatic stop says that the whole did not work as it should.
+    """
+    asking = {one for entry in entries if entry.expected.reason == "limit" for one in entry.got.workflow_ids}
+    due = [one for one in stops if one.cause == "call_limit" and one.workflow_id in asking]
+    return tuple(f"{one.cause} {one.workflow_id or one.reason}" for one in stops if one not in due)
+
+
+def _too_few(scope: Scope, entries: Entries) -> str | None:
+    kinds = {entry.fault.kind for entry in entries if entry.fault is not None}
+    if scope != "pre_production":
+        due = frozenset(FaultKind) if scope == "faults" else frozenset()
+        absent = [f"no {kind.value}" for kind in sorted(due) if kind not in kinds]
+        return None if entries and not absent else f"{len(entries)} cases: {', '.join(absent)}"
     counted = Counter(entry.category for entry in entries)
     short = [f"{one.value} {counted[one]} of {due}" for one, due in COUNTS.items() if counted[one] < due]
-    kinds = {entry.fault.kind for entry in entries if entry.fault is not None}
     absent = [f"no {kind.value}" for kind in sorted(SIX) if kind not in kinds]
     if len(entries) >= CASES_MIN and not short and not absent:
         return None
@@ -169,6 +208,7 @@ def _condition(condition: Condition, entries: Entries, compared: Compared) -> Co
 
 
 def _said(
+    scope: Scope,
     refused: tuple[Refusal, ...],
     conditions: tuple[ConditionView, ...],
     severe: tuple[Incident, ...],
@@ -181,7 +221,8 @@ def _said(
         ("not as expected", [f"{len(unmatched)} of the cases"] if unmatched else []),
     )
     told = [f"{what}: {', '.join(which)}" for what, which in reasons if which]
-    return f"not passed. {'; '.join(told)}" if told else "passed"
+    of = "" if scope == "pre_production" else f" ({named(scope)})"
+    return f"not passed{of}. {'; '.join(told)}" if told else f"passed{of}"
 
 
 def claims(report: EvaluationReport) -> tuple[Claim, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 from host.domain.acting import By
@@ -24,11 +24,10 @@ AGAIN_SECONDS = 0.5
 
 @dataclass
 class Lifts:
-    """`said` is what each stop was for, with the case that raised it."""
+    """`pool` looks, `owner` lifts."""
 
     pool: Pool
     owner: Pool
-    said: list[str] = field(default_factory=list)
     _looked: float = 0.0
     _since: float | None = None
 
@@ -40,11 +39,9 @@ class Lifts:
         self._looked = now
         async with self.pool.connection() as connection:
             engaged = any(one.engaged for one in await stops.standing(connection))
-            history = await stops.stopped_since(connection, 0) if engaged else []
         if not engaged:
             self._since = None
             return
-        self.said = [f"{one.cause}: {one.reason} (workflow {one.workflow_id})" for one in history]
         self._since = now if self._since is None else self._since
         await self._lift(by_hand=now - self._since > BY_HAND_SECONDS)
 

@@ -14,10 +14,10 @@ from host.store import trial
 from host.store.pool import Pool
 from shared_contracts.base import Contract
 from shared_contracts.evaluation import EvaluationCase
-from shared_contracts.evaluation_report import Conditions, CostRates, Count, FaultEvidence, Seconds, ToolTested
+from shared_contracts.evaluation_report import Conditions, CostRates, Count, FaultEvidence, Scope, Seconds, ToolTested
 
 NOT_COUNTED = (
-    "made_at", "seconds", "conditions", "rates", "contract_tests", "stops", "cases[].got.seconds", "cases[].evidence",
+    "scope", "made_at", "seconds", "conditions", "rates", "contract_tests", "cases[].got.seconds", "cases[].evidence",
     "mail accepted beyond cases[].got.effects.notices of the table",
 )  # fmt: skip
 
@@ -35,12 +35,12 @@ class NotedCase(Contract):
 class Notes(Contract):
     """All of it; `conditions` are what the run was given."""
 
+    scope: Scope
     made_at: AwareDatetime
     seconds: Seconds
     conditions: Conditions
     rates: CostRates
     contract_tests: tuple[ToolTested, ...]
-    stops: tuple[str, ...]
     cases: Annotated[tuple[NotedCase, ...], Field(max_length=10_000)]
 
 

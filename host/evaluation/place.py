@@ -19,7 +19,8 @@ from host.stack.assembly import TOOL_SERVER, WORKER, StackChoice, StackParts
 from host.stack.build import installed_build
 from host.stack.errors import StackError, StackProblem
 from host.stack.files import read_json, write_json
-from host.stack.home import existing_home
+from host.stack.home import existing_home, open_home
+from host.stack.keys import key_files
 from host.stack.locks import Hold
 from host.stack.mode import holders_lock
 from host.stack.pair import fresh_pair, keep_template
@@ -141,7 +142,10 @@ async def _without_another_codes(root: Path) -> None:
         return
     made = read_json(home.run / MADE) if home.run.is_dir() else None
     if made is None or made.get("code") != installed_build().code:
+        public = read_json(key_files(home).seal_keys)
         await drop(root)
+        if public is not None:  # reports that were signed here are still to be verified
+            write_json(key_files(open_home(root)).seal_keys, public)
 
 
 async def _stop_left_behind(parts: StackParts) -> None:

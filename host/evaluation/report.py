@@ -20,13 +20,16 @@ from host.evaluation.score import scored
 from host.settings import Settings, home_root
 from host.stack import assembly
 from host.stack.assembly import StackParts
+from host.stack.files import read_secret
 from host.stack.postgres import PostgresChoice
 from host.stack.roles import Side
-from host.store import handover, trial_tools
+from host.store import handover, stops, trial_tools
 from host.store.pool import Pool
 from host.store.trial_tools import Provider
 from host.workflows.catalogue import BY_RELEASE, CURRENT
-from shared_contracts.evaluation_report import Conditions, Entry, EvaluationReport, RunLimits
+from shared_contracts.evaluation_report import FORMAT, Conditions, Entry, EvaluationReport, RunLimits, Stopped
+from shared_contracts.evaluation_signature import signed
+from shared_contracts.seal import Signer, signer_of
 
 POOL_SIZE = 4
 
@@ -39,15 +42,23 @@ async def recomputed(settings: Settings) -> EvaluationReport:
         notes = await kept_notes(pool)
         if notes is None:
             raise UnfitError((f"no evaluation came to its end in {root}",))
-        return await reported(parts, pool, notes)
+        return signed(await reported(parts, pool, notes), signer(parts))
+
+
+def signer(parts: StackParts) -> Signer:
+    """Give the key of the home in which the cases were run; raises StackError where it lies open."""
+    return signer_of("host", read_secret(parts.keys.seal_host).encode())
 
 
 async def reported(parts: StackParts, pool: Pool, notes: Notes) -> EvaluationReport:
-    """Count everything that the databases can say; raises UnfitError, NotReadyError."""
+    """Count everything that the databases can say; nobody has signed it yet. Raises UnfitError, NotReadyError."""
     auditors = Auditors(*(assembly.auditor_dsn(parts, side) for side in (Side.HOST, Side.TOOLS)))
     provider = await trial_tools.read(auditors.tools)
+    async with pool.connection() as connection:
+        history, standing = await stops.stopped_since(connection, 0), await stops.standing(connection)
     return EvaluationReport(
-        format="kessai-evaluation/1",
+        format=FORMAT,
+        scope=notes.scope,
         made_at=notes.made_at,
         seconds=notes.seconds,
         build=parts.build.code,
@@ -57,7 +68,9 @@ async def reported(parts: StackParts, pool: Pool, notes: Notes) -> EvaluationRep
         contract_tests=notes.contract_tests,
         cases=await _entries(pool, notes, provider),
         compared=(await reconciled(auditors)).as_compared(),
-        stops=notes.stops,
+        stops=tuple(Stopped(cause=one.cause, reason=one.reason, workflow_id=one.workflow_id) for one in history),
+        stopped=tuple(one.scope for one in standing if one.engaged),
+        signature="",
     )
 
 

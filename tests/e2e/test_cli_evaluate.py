@@ -13,36 +13,58 @@ import pytest
 from host.evaluation.codes import Code
 from host.evaluation.page.write import write
 from shared_contracts.base import dump
-from shared_contracts.evaluation_report import EvaluationReport
 from tests.support.cli import ROOT, Cli
 from tests.support.evaluations import cases, conditions, raw, report
 from tests.support.planted import planted
 from tests.support.records import fits
-
-
-def written(folder: Path, name: str, content: EvaluationReport) -> str:
-    document = dump(content)
-    fits(document, "evaluation_report.json")
-    file = folder / name
-    file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
-    return str(file)
+from tests.support.signed_reports import believing, written
 
 
 def test_a_good_report_passes_and_one_severe_incident_does_not(nowhere: Cli, tmp_path: Path):
-    good = written(tmp_path, "good.json", report())
-    said = nowhere("eval", "gate", good)
+    good, keys = written(tmp_path, "good.json", report()), believing(tmp_path)
+    said = nowhere("eval", "gate", good, *keys)
     assert (said.code, said.err) == (0, "")
     assert said.out.startswith("passed\n")
     bad = written(tmp_path, "bad.json", report([raw("one"), planted(Code.DUPLICATE_NOTICE)]))
-    said = nowhere("eval", "gate", bad)
+    said = nowhere("eval", "gate", bad, *keys)
     assert (said.code, said.err) == (1, "")
     assert "duplicate_notice" in said.out.splitlines()[0]
     for path, code in ((good, 0), (bad, 1)):
-        said = nowhere("eval", "gate", path, "--json")
+        said = nowhere("eval", "gate", path, "--json", *keys)
         assert (said.code, said.err) == (code, "")
         fits(said.json(), "command.eval_gate.json")
         assert said.json()["passed"] is (code == 0)
     assert not nowhere.home.exists()
+
+
+def test_a_report_that_nobody_known_has_signed_is_red_for_that_alone(nowhere: Cli, tmp_path: Path):
+    good, keys = written(tmp_path, "good.json", report()), believing(tmp_path)
+    document = json.loads(Path(good).read_text("utf-8"))
+    document["cases"][0]["got"]["seconds"] += 1
+    forged = tmp_path / "forged.json"
+    forged.write_text(json.dumps(document), "utf-8")
+    for path, more, why in (
+        (str(forged), keys, "its signature is of another report"),
+        (good, (), "is gone, and its seal-keys.json was not named with --keys"),
+    ):
+        said = nowhere("eval", "gate", path, *more)
+        assert (said.code, said.err) == (1, "")
+        assert said.out.splitlines()[0] == "not passed. the report proves too little: not_signed"
+        assert why in said.out
+    nothing = nowhere("eval", "gate", good, "--keys", good)
+    assert (nothing.code, nothing.out, "cannot be used" in nothing.err) == (2, "", True)
+
+
+@pytest.mark.parametrize("version", ["1", "3"])
+def test_a_report_of_another_format_is_named_and_what_is_to_be_done(nowhere: Cli, tmp_path: Path, version: str):
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(dump(report()) | {"format": f"kessai-evaluation/{version}"}), "utf-8")
+    for arguments in (("gate", str(file)), ("html", str(file)), ("compare", str(file), str(file))):
+        said = nowhere("eval", *arguments)
+        assert (said.code, said.out) == (2, "")
+        what, mend = said.err.splitlines()
+        assert what.endswith(f"it is kessai-evaluation/{version}, and this program reads kessai-evaluation/2")
+        assert mend == "Run kessai eval again; what another build wrote is read by that one."
 
 
 def test_a_change_is_judged_by_its_exit_code_and_its_document(nowhere: Cli, tmp_path: Path):
@@ -73,7 +95,7 @@ def test_a_change_is_judged_by_its_exit_code_and_its_document(nowhere: Cli, tmp_
         (b"", "not JSON"),
         (b"\xff\xfe", "not UTF-8"),
         (b"[1, 2]", "no JSON object"),
-        (b'{"format": "kessai-evaluation/0"}', "format"),
+        (b'{"format": "kessai-crash-matrix/1"}', "format"),
         (b'{"format": NaN}', "not JSON"),
         (b"[" * 100_000, "JSON"),
         (b'{"cases": 1, "cases": 2}', "twice"),
@@ -121,7 +143,7 @@ def test_a_reports_page_is_written_beside_it_or_where_it_is_wanted_and_made_agai
     page = tmp_path / "report.html"
     said = nowhere("eval", "html", path)
     assert (said.code, said.out, said.err.split()) == (0, "", ["page", str(page)])
-    assert page.read_text(encoding="utf-8") == write(content)
+    assert page.read_text(encoding="utf-8") == write(content), "the signature is not on it"
     page.write_text("<!DOCTYPE html> an older one", encoding="utf-8")
     assert nowhere("eval", "html", path).code == 0
     out = tmp_path / "elsewhere.html"

@@ -76,7 +76,7 @@ def test_a_stop_that_one_case_raises_is_told_and_the_others_are_run_all_the_same
     found = evaluate(defective, tmp_path, chosen("normal-01", *others), "--concurrency", "2")
 
     assert set(found.problems()) == {"normal-01"}
-    (said,) = found.report.stops
+    (stop,) = found.report.stops
     stopped_by = next(case for case in found.report.cases if case.id == "normal-01")
-    assert str(stopped_by.got.workflow_ids[0]) in said
-    assert found.said.code == 1
+    assert stop.workflow_id == stopped_by.got.workflow_ids[0]
+    assert (found.said.code, "stop_unasked" in found.said.out.splitlines()[0]) == (1, True)

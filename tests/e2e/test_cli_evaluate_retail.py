@@ -46,7 +46,7 @@ def test_every_return_of_the_outside_file_is_made_once_and_everything_else_is_re
     found = retailed(programs(), tmp_path, retail, seconds=SECONDS_MAX)
 
     assert found.wrong(made_of(retail)) == []
-    assert (found.said.code, found.said.out.splitlines()[0]) == (0, "passed")
+    assert (found.said.code, found.said.out.splitlines()[0][:6]) == (0, "passed")
     assert len(found.report.cases) > 1000
 
 
@@ -56,7 +56,7 @@ def test_every_return_of_our_own_file_is_made_once_and_everything_else_is_refuse
     found = retailed(programs(), tmp_path, OURS)
 
     assert found.wrong(made_of(OURS)) == []
-    assert (found.said.code, found.said.out.splitlines()[0]) == (0, "passed")
+    assert (found.said.code, found.said.out.splitlines()[0][:6]) == (0, "passed")
     assert found.report.conditions.policy == "retail-demo-1"
 
 

@@ -71,6 +71,12 @@ def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_t
     assert not cli.home.exists()
     assert cli("eval", "report", "--report", str(tmp_path / "again")).code == 1
     assert (tmp_path / "again" / "report.json").read_bytes() == (tmp_path / "report.json").read_bytes()
+    assert found.said.err.startswith("cases 0 of 14, ")  # without a terminal, so that nobody thinks that it hangs
+    written_by_it = cli("eval", "gate", str(tmp_path / "report.json"))
+    assert (written_by_it.code, written_by_it.out) == (1, found.said.out)
+    forged = tmp_path / "report.json"
+    forged.write_text(forged.read_text("utf-8").replace('"told_ja": "', '"told_ja": "！', 1), "utf-8")
+    assert "not_signed" in cli("eval", "gate", str(forged)).out.splitlines()[0]
 
 
 @pytest.mark.long
@@ -139,7 +145,9 @@ def test_every_fault_happens_and_shows_that_it_stops_recovers_and_stays_within_i
     assert {one.evidence.fired for one in report.cases if one.evidence is not None} == {1, 2}
     shown = {one.what: one.shown for one in gate(report).faults_show}
     assert shown == {"stops": True, "recovers": True, "within_permission": True}
-    assert said.out.splitlines()[0].endswith("the report proves too little: too_few_cases")
+    first = "passed (a run of faults alone: no pre-production evaluation, no release passes by it)"
+    assert (said.code, said.out.splitlines()[0]) == (0, first)
+    assert cli("eval", "gate", str(tmp_path / "report.json")).code == 0
     superseded = next(one for one in report.cases if one.id == "slow-answer-02")
     assert superseded.evidence is not None
     assert superseded.evidence.details[0].endswith("attempt_superseded")
@@ -158,7 +166,7 @@ def test_a_shops_right_returns_are_made_once_under_every_fault_and_all_else_is_r
     found = retailed(cli, tmp_path, shops_file)
 
     assert found.wrong(made_of(shops_file)) == []
-    assert (found.said.code, found.said.out.splitlines()[0]) == (0, "passed")
+    assert (found.said.code, found.said.out.splitlines()[0].startswith("passed (a run of a retail")) == (0, True)
     struck = [case for case in found.report.cases if case.fault is not None]
     assert {case.fault.kind for case in struck if case.fault is not None} == SIX
     assert found.report.compared.compared > 0
@@ -171,7 +179,7 @@ def test_with_all_updates_removed_every_case_ends_with_nothing_done_and_a_sheet_
     said = cli("eval", "--without-updates", "--seed", "7", "--report", str(tmp_path))
 
     report = parse(EvaluationReport, json.loads((tmp_path / "report.json").read_text(encoding="utf-8")))
-    assert (said.code, said.out.splitlines()[0]) == (0, "passed")
+    assert (said.code, said.out.splitlines()[0].startswith("passed (a run without updates")) == (0, True)
     assert len(report.cases) == 120
     assert {(one.got.effects.returns, one.got.effects.notices) for one in report.cases} == {(0, 0)}
     assert {one.got.state for one in report.cases} == {"NEEDS_REVIEW", "REJECTED"}

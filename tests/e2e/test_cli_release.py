@@ -9,35 +9,32 @@ import pytest
 
 from host.evaluation.codes import Code
 from shared_contracts.base import dump
-from tests.support.cli import Cli, case, written
+from shared_contracts.evaluation_report import EvaluationReport
+from tests.support.cli import Cli, case
+from tests.support.cli import written as written_case
 from tests.support.evaluations import conditions, raw, report
 from tests.support.planted import planted
 from tests.support.recordable import recordable
 from tests.support.records import fits
+from tests.support.signed_reports import believing, written
 
 pytestmark = pytest.mark.xdist_group("cli")
 
 
-def in_file(folder: Path, name: str, content: object) -> str:
-    file = folder / name
-    file.write_text(json.dumps(dump(content)), encoding="utf-8")  # type: ignore[arg-type]
-    return str(file)
-
-
 def test_a_release_is_recorded_by_its_passing_report_once_and_shown_with_who_and_by_what(stack: Cli, tmp_path: Path):
-    good = in_file(tmp_path, "good.json", recordable())
-    said = stack("release", "record", good, "--as", "sato", "--json")
+    good, keys = written(tmp_path, "good.json", recordable()), believing(tmp_path)
+    said = stack("release", "record", good, "--as", "sato", "--json", *keys)
     view = fits(said.json(), "command.release_list.json")
     (act,) = view["history"]
     assert (act["act"], act["kind"], act["release"]) == ("record", "returns", "returns-1")
     assert (act["by"]["name"], len(act["report_sha256"])) == ("sato", 64)
     assert act["by"]["os_user"]
     assert act["by"]["authz"].startswith("sha256:")
-    again = stack("release", "record", good, "--as", "sato")
+    again = stack("release", "record", good, "--as", "sato", *keys)
     assert (again.code, again.out) == (2, "")
     assert "was recorded by this very report" in again.err
     (tmp_path / "good.json").write_text(json.dumps(json.loads(Path(good).read_text("utf-8")), indent=3), "utf-8")
-    spaced = stack("release", "record", good, "--as", "sato")
+    spaced = stack("release", "record", good, "--as", "sato", *keys)
     assert (spaced.code, spaced.out) == (2, ""), "other bytes make no other evaluation of it"
     assert "was recorded by this very report" in spaced.err
     back = stack("release", "rollback", "--as", "sato", "--reason", "worse")
@@ -57,17 +54,29 @@ def test_a_release_is_recorded_by_its_passing_report_once_and_shown_with_who_and
     ],
 )
 def test_what_the_gate_does_not_let_through_is_not_recorded(
-    stack: Cli, tmp_path: Path, name: str, content: object, code: int, said: str
+    stack: Cli, tmp_path: Path, name: str, content: EvaluationReport, code: int, said: str
 ):
     before = stack("release", "list", "--json").json()
-    told = stack("release", "record", in_file(tmp_path, f"{name}.json", content), "--as", "sato")
+    file, keys = written(tmp_path, f"{name}.json", content), believing(tmp_path)
+    told = stack("release", "record", file, "--as", "sato", *keys)
     assert (told.code, told.out) == (code, "")
     assert said in told.err
     assert stack("release", "list", "--json").json() == before
 
 
+def test_a_report_is_not_recorded_by_its_own_word(stack: Cli, tmp_path: Path):
+    before = stack("release", "list", "--json").json()
+    file = tmp_path / "forged.json"
+    file.write_text(json.dumps(dump(recordable(seconds=32.0))), "utf-8")
+    for keys in (believing(tmp_path), ()):
+        told = stack("release", "record", str(file), "--as", "sato", *keys)
+        assert (told.code, told.out) == (1, "")
+        assert "not_signed: who made it is not shown" in told.err
+    assert stack("release", "list", "--json").json() == before
+
+
 def test_only_who_may_records_opens_and_checks(stack: Cli, tmp_path: Path):
-    good = in_file(tmp_path, "good.json", recordable(seconds=31.0))
+    good = written(tmp_path, "good.json", recordable(seconds=31.0))
     for command in (
         ("release", "record", good), ("release", "rollback", "--reason", "x"), ("rollout", "open", "1"),
         ("rollout", "close", "1", "--reason", "x"), ("rollout", "waive", "--reason", "x"), ("check", "x", "ok"),
@@ -94,7 +103,7 @@ def test_where_no_rollout_runs_that_is_what_the_status_says_and_the_form_is_writ
 
 
 def test_a_person_checks_a_case_that_has_ended_and_says_what_is_wrong(stack: Cli, tmp_path: Path):
-    file = written(tmp_path, case("normal", request_id="checked-1", order_id="A-404404"))
+    file = written_case(tmp_path, case("normal", request_id="checked-1", order_id="A-404404"))
     workflow = stack("run", file, "--json").json()["workflow_id"]
     lacking = stack("check", workflow, "wrong", "--as", "sato")
     assert (lacking.code, lacking.out) == (2, "")

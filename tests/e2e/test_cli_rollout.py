@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from shared_contracts.base import dump
 from tests.support.cli import Cli, case, written
 from tests.support.recordable import recordable
 from tests.support.records import fits
+from tests.support.signed_reports import believing
+from tests.support.signed_reports import written as signed_report
 
 pytestmark = pytest.mark.xdist_group("cli_rollout")
 AUTHZ = Path(__file__).parents[2] / "host" / "data" / "authz-v7.json"
@@ -25,13 +26,13 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     document: dict[str, Any] = json.loads(AUTHZ.read_text("utf-8"))
     document["principals"][0]["audience"] = "internal"
     (folder / "authz.json").write_text(json.dumps(document), encoding="utf-8")
-    (folder / "report.json").write_text(json.dumps(dump(recordable())), encoding="utf-8")
+    passed = (signed_report(folder, "report.json", recordable()), *believing(folder))
     cli = Cli(folder / "home", {"KESSAI_AUTHZ_FILE": str(folder / "authz.json")})
     assert cli("up").code == 0
     refused = cli("rollout", "open", "1", "--as", "sato")
     assert (refused.code, refused.out) == (2, "")
     assert "no release is recorded" in refused.err
-    assert cli("release", "record", str(folder / "report.json"), "--as", "sato").code == 0
+    assert cli("release", "record", *passed, "--as", "sato").code == 0
     yield cli
     assert cli("empty", "--yes").code == 0
 

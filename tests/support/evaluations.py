@@ -111,6 +111,14 @@ def cases() -> list[dict[str, Any]]:
     return made
 
 
+def struck() -> list[dict[str, Any]]:
+    """Make a case of every fault."""
+    made = [raw(f"fault-{kind.value}", Category.MIDWAY_FAULT) for kind in FaultKind]
+    for one, kind in zip(made, FaultKind, strict=True):
+        give_fault(one, kind)
+    return made
+
+
 def document(entries: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
     conditions = {
         "dataset_sha256": "0" * 64, "seed": 7, "concurrency": 8, "order_snapshot": "2026-07-30", "policy": "policy-v12",
@@ -118,10 +126,11 @@ def document(entries: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
         "planner": "conformance", "model": "no model", "changed_component": None,
     }  # fmt: skip
     made = {
-        "format": "kessai-evaluation/1", "made_at": "2026-08-01T09:00:00Z", "seconds": 30.0, "build": "0.1.0",
+        "format": "kessai-evaluation/2", "scope": "pre_production", "made_at": "2026-08-01T09:00:00Z",
+        "seconds": 30.0, "build": "0.1.0",
         "conditions": conditions, "rates": dict(RATES), "limits": dict(LIMITS), "contract_tests": [], "cases": entries,
         "compared": {"compared": 2000, "external": 0, "untracked": [], "missing": [], "duplicate": []},
-        "stops": [],
+        "stops": [], "stopped": [], "signature": "",
     }  # fmt: skip
     return made | changes
 

@@ -31,7 +31,7 @@ class Retailed:
         """Everything that the report has otherwise than the file; its own scores are one thing of several."""
         entries = {entry.id: entry for entry in self.report.cases}
         compared = self.report.compared
-        more = (*compared.untracked, *compared.missing, *compared.duplicate, *self.report.stops)
+        more = (*compared.untracked, *compared.missing, *compared.duplicate, *map(str, self.report.stops))
         return [*_returns(made, entries), *_refusals(made, entries), *_scored(entries), *more]
 
 

@@ -14,7 +14,7 @@ from host.evaluation.gate import CASES_MIN, COUNTS, gate
 from shared_contracts.base import dump, parse
 from shared_contracts.evaluation import SIX, Category
 from shared_contracts.evaluation_report import EvaluationReport
-from tests.support.evaluations import RATES, cases, conditions, document, entry, raw, report
+from tests.support.evaluations import RATES, cases, conditions, document, entry, raw, report, struck
 from tests.support.planted import planted
 
 
@@ -110,6 +110,82 @@ def test_what_the_three_way_comparison_found_breaks_a_condition_and_stands_there
 
 def test_calls_of_tokens_that_were_issued_to_others_are_nothing_to_complain_of():
     assert gate(report(compared=compared(external=3))).passed
+
+
+def stop(cause: str, workflow: str | None) -> dict[str, Any]:
+    return {"cause": cause, "reason": "it was too much", "workflow_id": workflow}
+
+
+@pytest.mark.parametrize(
+    ("cause", "of", "named"),
+    [
+        ("call_limit", "normal-1", "call_limit {}"),
+        ("duplicate_return", "asking", "duplicate_return {}"),
+        ("queue_too_long", None, "queue_too_long it was too much"),
+        ("call_limit", None, "call_limit it was too much"),
+    ],
+    ids=["of a case that has calls enough", "of another finding", "of none", "of no case"],
+)
+def test_a_stop_that_no_case_asks_for_makes_the_run_no_evidence(cause: str, of: str | None, named: str):
+    made = asking_for_a_stop()
+    workflow = next((one["got"]["workflow_ids"][0] for one in made if one["id"] == of), None)
+    view = gate(report(made, stops=[stop(cause, workflow)]))
+    assert not view.passed
+    assert [(one.code, one.ids) for one in view.refused] == [("stop_unasked", (named.format(workflow),))]
+
+
+def test_a_stop_that_its_case_asks_for_is_as_the_rules_have_it_and_one_that_stays_is_not():
+    made = asking_for_a_stop()
+    asked = stop("call_limit", made[0]["got"]["workflow_ids"][0])
+    assert gate(report(made, stops=[asked])).passed
+    view = gate(report(made, stops=[asked], stopped=["new_work", "updates"]))
+    assert (view.passed, [one.ids for one in view.refused]) == (False, [("new_work", "updates")])
+    assert "stop_standing" in view.said
+
+
+def asking_for_a_stop() -> list[dict[str, Any]]:
+    """Let one case need more calls than the limit gives, and end as the rules have it."""
+    made = cases()
+    one = next(one for one in made if one["category"] == "steering") | {"id": "asking"}
+    for side in (one["expected"], one["got"]):
+        side["reason"] = "limit"
+    return [one, *(other for other in made if other["got"]["workflow_ids"] != one["got"]["workflow_ids"])]
+
+
+def test_a_run_of_faults_passes_by_its_own_conditions_and_no_release_by_it():
+    made = struck()
+    view = gate(report(made, scope="faults"))
+    assert (view.passed, view.refused, view.scope) == (True, (), "faults")
+    assert view.said == "passed (a run of faults alone: no pre-production evaluation, no release passes by it)"
+    assert {one.what: one.shown for one in view.faults_show}["recovers"] is True
+    assert refused(gate(report(made))) == {"too_few_cases"}, "taken for the whole it is a part"
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda made: made.pop(), "too_few_cases"),
+        (lambda made: made[0]["evidence"].update(fired=0), "fault_not_proved"),
+        (lambda made: made[0]["got"].update(state="REJECTED"), None),
+        (lambda made: made[0]["got"]["effects"].update(returns=2), None),
+    ],
+    ids=["a fault without a case", "a fault that did not fire", "another end", "a second return"],
+)
+def test_a_run_of_faults_is_red_for_a_fault_that_is_missing_unproved_or_ends_otherwise(change, code: str | None):
+    made = struck()
+    change(made)
+    view = gate(report(made, scope="faults"))
+    assert (view.passed, refused(view)) == (False, set() if code is None else {code})
+    for found in ("untracked", "missing", "duplicate"):
+        assert not gate(report(struck(), scope="faults", compared=compared(**{found: ["jti-1"]}))).passed
+
+
+@pytest.mark.parametrize("scope", ["without_updates", "retail"])
+def test_what_is_not_the_whole_passes_by_its_cases_alone_and_says_so(scope: str):
+    view = gate(report([raw("one")], scope=scope))
+    assert (view.passed, "no pre-production evaluation" in view.said) == (True, True)
+    assert not gate(report([planted(Code.DUPLICATE_RETURN)], scope=scope)).passed
+    assert refused(gate(report([], scope=scope))) >= {"too_few_cases"}
 
 
 @pytest.mark.parametrize("missing", [1, 5])

@@ -16,7 +16,7 @@ from host.evaluation.gate import gate
 from host.evaluation.page.cases import LISTED_MAX, SHOWN_MAX
 from host.evaluation.page.figures import HELD, MEANT, RATES
 from host.evaluation.page.write import write
-from tests.support.evaluations import cases, conditions, raw, report
+from tests.support.evaluations import cases, conditions, raw, report, struck
 from tests.support.html_pages import Page, contrast, read
 from tests.support.planted import planted
 
@@ -162,7 +162,7 @@ def test_what_was_expected_of_a_wrong_case_stands_beside_what_was_seen():
 
 def test_a_good_report_says_passed_first_and_what_it_does_not_show_next():
     made = read(write(report()))
-    assert made.headings[0] == (1, "Evaluation of build 0.1.0: passed")
+    assert made.headings[0] == (1, "Evaluation before production, 2026-08-01 09:00 UTC: passed (build 0.1.0)")
     assert [name for _, name in made.headings[1:3]] == ["Verdict", "What this report does not show"]
     assert [row[1] for row in made.tables["verdict"][0][1:]] == ["held"] * 6
     assert "Nothing about any model: conformance asks none" in made.texts["not-shown"]
@@ -170,6 +170,13 @@ def test_a_good_report_says_passed_first_and_what_it_does_not_show_next():
     asked = read(write(report(conditions=conditions(planner="vendor", model="some-model"))))
     assert "Nothing about any model" not in asked.texts["not-shown"]
     assert "some-model" in asked.texts["versions"]
+
+
+def test_a_run_of_faults_says_at_once_that_it_is_no_whole_one_and_what_its_faults_show():
+    made = read(write(report(struck(), scope="faults", build="0" * 64)))
+    assert made.headings[0] == (1, "Evaluation of faults alone, 2026-08-01 09:00 UTC: passed (build 000000000000)")
+    assert "no pre-production evaluation, no release passes by it" in made.texts["top"]
+    assert ["recovers", "shown"] in [row[:2] for row in made.cells("verdict")]
 
 
 def poisoned(text: str) -> Page:
@@ -186,7 +193,8 @@ def poisoned(text: str) -> Page:
     compared = {"compared": 1, "external": 0, "untracked": [text], "missing": [text], "duplicate": [text]}
     changes: dict[str, Any] = {"conditions": conditions(**told, tools={text: text}), "compared": compared}
     tests = [{"tool": text, "version": text, "build": text, "passed": 1, "of": 1}]
-    return read(write(report(made, **changes, stops=[text], build=text, contract_tests=tests)))
+    stops = [{"cause": text, "reason": text, "workflow_id": None}]
+    return read(write(report(made, **changes, stops=stops, stopped=[text], build=text, contract_tests=tests)))
 
 
 PLAIN = poisoned("plain")

@@ -48,6 +48,7 @@ def test_this_programs_own_report_passes_the_gate_and_nothing_of_it_is_anothers(
 @pytest.mark.parametrize(
     ("report", "said"),
     [
+        (changed(scope="faults"), "it is of a run that no release passes by: faults"),
         (changed(build="0" * 64), "it is of build 000"),
         (under(policy="policy-v11"), "it is of policy policy-v11, and an evaluation is of policy-v12"),
         (under(authz="authz-v8"), "it is of authz authz-v8"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from host.evaluation.documents import Claim, GateView, Shown
+from host.evaluation.gate import named
 from host.evaluation.page.cells import IDS_MAX, joined, linked, number, text
 from host.handover.blocks import Cell, Note, Pairs, Table, Verbatim, at
 from shared_contracts.evaluation_report import NO_MODEL, EvaluationReport
@@ -16,6 +17,8 @@ Blocks = tuple[Note | Pairs | Table, ...]
 Places = Mapping[str, str]
 SEVERE_MAX = 200
 _WORDS = {True: "yes", False: "no", None: "not said"}
+_FAULTS = {True: "shown", False: "not so", None: "not tried"}
+_SIGNED = Note("Whether its report is the one that was signed is not looked at for this page: kessai eval gate does.")
 
 
 def verdict(report: EvaluationReport, view: GateView, places: Places) -> Blocks:
@@ -23,6 +26,7 @@ def verdict(report: EvaluationReport, view: GateView, places: Places) -> Blocks:
     made = Pairs(
         (
             ("made at", at(report.made_at)),
+            ("what was run", text(named(report.scope))),
             ("build", text(report.build)),
             ("cases", number(len(report.cases))),
             ("seconds", number(report.seconds)),
@@ -33,7 +37,7 @@ def verdict(report: EvaluationReport, view: GateView, places: Places) -> Blocks:
         for one in view.conditions
     )
     conditions = Table(("condition", "", "known by", "ids"), rows, "")
-    return (made, conditions, *_broken(view, places), *_refused(view), *_severe(view, places))
+    return (_SIGNED, made, conditions, *_broken(view, places), *_refused(view), *_severe(view, places), *_faults(view))
 
 
 def versions(report: EvaluationReport) -> Blocks:
@@ -60,6 +64,7 @@ def both_sides(report: EvaluationReport) -> Blocks:
         (text(one.tool), text(one.version), text(one.build), number(one.passed), number(one.of))
         for one in report.contract_tests
     )
+    stops = tuple((text(one.cause), text(one.reason), text(str(one.workflow_id or ""))) for one in report.stops)
     return (
         Note("The host's ledger, the tool server's log and its business tables, held against each other by id."),
         Pairs((("compared", number(of.compared)), ("of other hosts", number(of.external)))),
@@ -69,7 +74,8 @@ def both_sides(report: EvaluationReport) -> Blocks:
             tests,
             "No contract test was run beside this evaluation.",
         ),
-        Table(("what stopped all work meanwhile",), tuple((text(one),) for one in report.stops), "Nothing stopped."),
+        Table(("what stopped all work", "why", "workflow"), stops, "Nothing stopped."),
+        Pairs((("stopped at the end", joined(report.stopped)),)),
     )
 
 
@@ -117,6 +123,13 @@ def _broken(view: GateView, places: Places) -> Blocks:
 def _refused(view: GateView) -> Blocks:
     rows = tuple((one.code, text(one.said), joined(one.ids)) for one in view.refused)
     return (Table(("refused", "because", "ids"), rows, "The report proves enough to be decided on."),)
+
+
+def _faults(view: GateView) -> Blocks:
+    rows = tuple(
+        (one.what.replace("_", " "), _FAULTS[one.shown], text(one.said), joined(one.ids)) for one in view.faults_show
+    )
+    return (Table(("what the faults show", "", "by", "ids"), rows, "Nothing was done to any case."),)
 
 
 def _severe(view: GateView, places: Places) -> Blocks:

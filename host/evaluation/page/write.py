@@ -7,9 +7,10 @@ same report gives the same page. What came from a case is escaped on its way, in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
 from html import escape
 
-from host.evaluation.gate import gate, rescored
+from host.evaluation.gate import SCOPES, gate, rescored
 from host.evaluation.page import cases
 from host.evaluation.page.figures import Figure, figures
 from host.evaluation.page.verdict import Blocks, both_sides, not_shown, verdict, versions
@@ -18,7 +19,7 @@ from host.handover.html import block, page
 from host.handover.markdown import shown
 from shared_contracts.evaluation_report import Entry, EvaluationReport
 
-TITLE = "Evaluation"
+BUILD_LETTERS = 12  # enough to tell builds apart; all of it stands below
 _STYLE = """
 :root { --good: #1a7f37; --bad: #bc4c00; --severe: #b00020; --blue: #0969da; --ochre: #8a5d00; --violet: #8250df; }
 :root { --none: #656d76; --on: #fff; }
@@ -65,7 +66,13 @@ def write(report: EvaluationReport) -> str:
         f'<main>\n<p class="answer {answer}">{escape(shown(view.said))}</p>\n'
         f'<nav aria-label="Parts of this page"><ul>{links}</ul></nav>\n{sections}\n</main>'
     )
-    return page(f"{TITLE} of build {shown(report.build)}: {'passed' if view.passed else 'not passed'}", body, _STYLE)
+    return page(_title(report, passed=view.passed), body, _STYLE)
+
+
+def _title(report: EvaluationReport, *, passed: bool) -> str:
+    made = f"{report.made_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    word = "passed" if passed else "not passed"
+    return f"Evaluation {SCOPES[report.scope]}, {made}: {word} (build {shown(report.build[:BUILD_LETTERS])})"
 
 
 def _blocks(label: str, blocks: Blocks) -> str:
