@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -21,23 +20,19 @@ from host.commands.output import plain, say
 LINE_SECONDS = 10.0  # without a terminal
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Bar:
     """One bar, or the lines in its place."""
 
     _progress: Progress
     _task: TaskID
-    _said: float = field(default_factory=time.monotonic)
 
     def advance(self, steps: int, total: int | None = None) -> None:
         """Count steps; `total` is said where more of them have become known."""
         self._progress.update(self._task, advance=steps, total=total)
-        if self._progress.disable and time.monotonic() >= self._said + LINE_SECONDS:
-            self.line()
 
     def line(self) -> None:
         """Say how many are through."""
-        self._said = time.monotonic()
         task = self._progress.tasks[self._task]
         of = "" if task.total is None else f" of {task.total:.0f}"
         say(f"{task.description} {task.completed:.0f}{of}, {task.elapsed or 0:.0f} s")
@@ -49,13 +44,22 @@ class Bar:
 
 @contextmanager
 def bar(what: str, total: int | None) -> Iterator[Bar]:
-    """Show it for as long as the block lasts."""
+    """Show it for as long as the block, which a task is in, lasts."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
         shown = Bar(progress, progress.add_task(what, total=total))
-        if progress.disable:
-            shown.line()
-        yield shown
+        saying = asyncio.create_task(_lines(shown)) if progress.disable else None
+        try:
+            yield shown
+        finally:
+            if saying is not None:
+                saying.cancel()
+
+
+async def _lines(of: Bar) -> None:
+    while True:
+        of.line()
+        await asyncio.sleep(LINE_SECONDS)
 
 
 @contextmanager

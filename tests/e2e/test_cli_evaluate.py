@@ -64,7 +64,7 @@ def test_a_report_of_another_format_is_named_and_what_is_to_be_done(nowhere: Cli
         assert (said.code, said.out) == (2, "")
         what, mend = said.err.splitlines()
         assert what.endswith(f"it is kessai-evaluation/{version}, and this program reads kessai-evaluation/2")
-        assert mend == "Run kessai eval again; what another build wrote is read by that one."
+        assert mend.strip() == "Run kessai eval again; what another build wrote is read by that one."
 
 
 def test_a_change_is_judged_by_its_exit_code_and_its_document(nowhere: Cli, tmp_path: Path):

@@ -162,7 +162,7 @@ def test_what_was_expected_of_a_wrong_case_stands_beside_what_was_seen():
 
 def test_a_good_report_says_passed_first_and_what_it_does_not_show_next():
     made = read(write(report()))
-    assert made.headings[0] == (1, "Evaluation before production, 2026-08-01 09:00 UTC: passed (build 0.1.0)")
+    assert made.headings[0] == (1, "Evaluation before production, 2026-08-01 09:00 UTC, build 0.1.0: passed")
     assert [name for _, name in made.headings[1:3]] == ["Verdict", "What this report does not show"]
     assert [row[1] for row in made.tables["verdict"][0][1:]] == ["held"] * 6
     assert "Nothing about any model: conformance asks none" in made.texts["not-shown"]
@@ -174,7 +174,7 @@ def test_a_good_report_says_passed_first_and_what_it_does_not_show_next():
 
 def test_a_run_of_faults_says_at_once_that_it_is_no_whole_one_and_what_its_faults_show():
     made = read(write(report(struck(), scope="faults", build="0" * 64)))
-    assert made.headings[0] == (1, "Evaluation of faults alone, 2026-08-01 09:00 UTC: passed (build 000000000000)")
+    assert made.headings[0] == (1, "Evaluation of faults alone, 2026-08-01 09:00 UTC, build 000000000000: passed")
     assert "no pre-production evaluation, no release passes by it" in made.texts["top"]
     assert ["recovers", "shown"] in [row[:2] for row in made.cells("verdict")]
 

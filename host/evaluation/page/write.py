@@ -72,7 +72,7 @@ def write(report: EvaluationReport) -> str:
 def _title(report: EvaluationReport, *, passed: bool) -> str:
     made = f"{report.made_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     word = "passed" if passed else "not passed"
-    return f"Evaluation {SCOPES[report.scope]}, {made}: {word} (build {shown(report.build[:BUILD_LETTERS])})"
+    return f"Evaluation {SCOPES[report.scope]}, {made}, build {shown(report.build[:BUILD_LETTERS])}: {word}"
 
 
 def _blocks(label: str, blocks: Blocks) -> str:
