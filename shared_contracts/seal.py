@@ -47,6 +47,16 @@ class Head(Contract):
     at: Annotated[str, Field(pattern=r"^[0-9]{4,5}-[0-9T:.-]{10,26}Z$")]
 
 
+class Standing(Contract):
+    """How far behind one side's seals are, in seconds: its oldest line without a signed seal, its own newest head, and
+    the newest that it keeps of the other side. None where there is no such thing.
+    """
+
+    waits: float | None
+    signed: float | None
+    kept: float | None
+
+
 class SealKey(PublicKey):
     """A public key with what it may be used for."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
@@ -22,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from shared_contracts.base import dump
 from shared_contracts.seal import PATH
 from tool_server.answers import refusal
 from tool_server.auth import Verifier
@@ -59,7 +61,8 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
 
     async def readyz(_request: Request) -> Response:
         reason = await unready(keyring, life, dispatcher)
-        return JSONResponse({"ready": reason is None, "reason": reason}, 200 if reason is None else 503)
+        said = {"ready": reason is None, "reason": reason, "record": await _record(sealing)}
+        return JSONResponse(said, 200 if reason is None else 503)
 
     async def protected_resource(_request: Request) -> Response:
         return JSONResponse(metadata(settings.resource, keyring.trust().issuers))
@@ -95,6 +98,14 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
     app.router.redirect_slashes = False  # one address; a redirect would be followed without the token, or with it
     app.state.life = life
     return app
+
+
+async def _record(sealing: Sealing | None) -> str | dict[str, Any]:
+    """What is said of the seals; no call waits for them, so they make nothing unready."""
+    if sealing is None:
+        return "not_configured"
+    standing = await sealing.standing()
+    return "unavailable" if standing is None else dump(standing)
 
 
 async def _bug(_request: Request, error: Exception) -> Response:

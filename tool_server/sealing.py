@@ -23,6 +23,7 @@ from shared_contracts.seal import (
     HEAD_CHARACTERS_MAX,
     SealKeys,
     Signer,
+    Standing,
     UnsealedError,
     keys_of,
     opened,
@@ -39,6 +40,7 @@ from tool_server.store.role import WrongRoleError
 from tool_server.turned_away import TurnedAway
 
 SECONDS = 0.4  # between rounds; what is new is sealed within a second
+_STANDING_SECONDS = 1.0
 _KEY_BYTES_MAX = 64 * 1024
 _AWAY = (psycopg.Error, UnavailableError, BusyError, WrongRoleError)
 log = structlog.get_logger()
@@ -125,6 +127,14 @@ class Sealing:
         except _AWAY as error:
             log.warning("head_not_kept", **exception_fields(error))
             return refusal(503, "unavailable")
+
+    async def standing(self) -> Standing | None:
+        """Tell how far behind the seals are; None where the database does not tell in time."""
+        try:
+            async with asyncio.timeout(_STANDING_SECONDS):
+                return await seals.standing(self._pool)
+        except (*_AWAY, TimeoutError):
+            return None
 
     async def _run(self) -> None:
         while not self._stop.is_set():

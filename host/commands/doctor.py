@@ -8,13 +8,13 @@ from __future__ import annotations
 import platform
 from collections.abc import AsyncIterator
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psycopg import AsyncConnection
 from psycopg.errors import InsufficientPrivilege
 from rich.text import Text
 
-from host.commands import stopped
+from host.commands import doctor_seals, stopped
 from host.commands.exits import Exit
 from host.commands.output import command, console, plain, write_json
 from host.commands.rollout_read import said_now
@@ -39,8 +39,13 @@ from host.stack.keys import issuer_of, key_files
 from host.stack.links import Links
 from host.stack.status import POSTGRES, PartState, PartStatus, StackStatus, status
 from host.store import record as store
+from host.store import seals
 from host.views import Checks, CheckView
 from shared_contracts.base import dump
+from shared_contracts.seal import Standing
+
+if TYPE_CHECKING:
+    from host.tool_client.readyz import Told
 
 PACKAGES = ("kessai", "mcp", "psycopg", "procrastinate", "pydantic")
 ALIVE = frozenset({PartState.RUNNING, PartState.NOT_READY})
@@ -101,7 +106,11 @@ async def _elsewhere(settings: Settings, found: Links) -> AsyncIterator[Check]:
         mend = command(settings, "resume", "--as", "NAME", "--reason", "TEXT") if engaged else ""
         yield Check("stops", not engaged, stopped.words(halted), mend)
     yield await _tool_server(settings, found)
-    yield await _readyz(found.server_url)
+    told = await _told(found.server_url)
+    yield _readiness(told)
+    ours = await _standing(found.dsn)
+    for finding in doctor_seals.checks(ours, told.record):
+        yield finding
 
 
 async def _own_stack(settings: Settings) -> AsyncIterator[Check]:
@@ -119,7 +128,7 @@ async def _own_stack(settings: Settings) -> AsyncIterator[Check]:
         if part.name in {TOOL_SERVER, WORKER} and part.pid is not None and part.state in ALIVE:
             yield look.check_unaudited(f"the {part.name.replace('_', ' ')}", part.pid)
         if part.name == TOOL_SERVER and part.state is PartState.NOT_READY and part.port is not None:
-            yield await _readyz(resource_at(part.port))
+            yield _readiness(await _told(resource_at(part.port)))
     if own is not None:
         async for finding in _elsewhere(settings, own):
             yield finding
@@ -191,11 +200,23 @@ async def _tool_server(settings: Settings, found: Links) -> Check:
         return Check("tool server", False, str(error), "mend what it names")
 
 
-async def _readyz(server_url: str) -> Check:
-    """What it says of itself: its keys, its database and each family's role in it, its mail."""
+async def _standing(dsn: str) -> Standing | None:
+    """How far behind the host's own seals are; None where the database cannot be read: its checks tell that."""
+    try:
+        async with database(dsn, 1) as pool, pool.connection() as connection:
+            return await seals.standing(connection)
+    except (NotReadyError, InsufficientPrivilege):
+        return None
+
+
+async def _told(server_url: str) -> Told:
+    """What it says of itself: its keys, its database and each family's role in it, its mail, its seals."""
     from host.tool_client.readyz import readyz
 
-    told = await readyz(server_url)
+    return await readyz(server_url)
+
+
+def _readiness(told: Told) -> Check:
     if told.ready is None:
         return Check(READINESS, True, f"not told here: {told.reason}", "")
     said = "it can serve calls" if told.ready else f"not ready: {plain(told.reason)}"

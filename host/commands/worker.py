@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
+import structlog
 from psycopg.conninfo import conninfo_to_dict
 
 from host import pulse
@@ -36,7 +37,8 @@ async def worker(settings: Settings) -> None:
         from host.wiring import runtime
 
         configure()
-
+        if place.links.sealing is None:
+            structlog.get_logger().warning("record_not_sealed", setting="KESSAI_SEALER_DSN")
         async with runtime(settings, place.links) as opened:
             say(f"ready: {settings.concurrency} at a time, tools at {place.links.server_url}")
             for (kind, _), lacks in opened.driver.parts.unfit.items():

@@ -51,8 +51,12 @@ class Line:
 
     @property
     def name(self) -> str:
-        """Name the row."""
-        return f"{self.source} {self.row_id}"
+        """Name the row; of an act, which one of which table."""
+        said = _read(self.sealed) if self.source == "act" else {}
+        key = said.get("key")
+        if not isinstance(key, dict):
+            return f"{self.source} {self.row_id}"
+        return f"{said.get('relation')} {'/'.join(str(key[name]) for name in sorted(key))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,14 +294,14 @@ def _different(said: Mapping[str, Any], now: Mapping[str, Any], *, erased: bool)
 
 def _out_of_order(batch: list[Line]) -> Iterator[tuple[Line, Line]]:
     """Within a batch rows stand in the order of their transactions, then of their numbers."""
-    rows = [(line, _read(line.sealed)) for line in batch if line.source in {"audit", "call"}]
+    rows = [(line, _read(line.sealed)) for line in batch if line.source in {"audit", "call", "act"}]
     for (one, first), (other, second) in pairwise(rows):
-        if first and second and _order(first) > _order(second):
+        if first and second and _order(one, first) > _order(other, second):
             yield one, other
 
 
-def _order(said: Mapping[str, Any]) -> tuple[int, int]:
-    return int(said["committed_in"]), int(said["id"])
+def _order(line: Line, said: Mapping[str, Any]) -> tuple[int, str, int]:
+    return int(said["committed_in"]), line.source, int(said["id"])
 
 
 def _read(sealed: str) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from host.store.queries import load_queries
-from shared_contracts.seal import Head, Signer
+from shared_contracts.seal import Head, Signer, Standing
 
 _SQL = load_queries(__file__)
 BATCH = 500
@@ -38,6 +38,12 @@ async def newest(connection: AsyncConnection[Any]) -> str | None:
 async def witness(connection: AsyncConnection[Any], head: Head, signed: str) -> None:
     """Keep a head of the other side, which the caller has verified."""
     await connection.execute(_SQL["witness"], {"n": head.n, "signed": signed})
+
+
+async def standing(connection: AsyncConnection[Any]) -> Standing:
+    """Tell how far behind the seals are."""
+    ((waits, signed, kept),) = await (await connection.execute(_SQL["standing"])).fetchall()
+    return Standing(waits=waits, signed=signed, kept=kept)
 
 
 async def cut(connection: AsyncConnection[Any], before: datetime, actor: str) -> int:

@@ -12,6 +12,11 @@ SELECT newest_head()
 -- name: witness
 SELECT witness_head(%(n)s, %(signed)s)
 
+-- For those who look after the program, as the worker's role.
+
+-- name: standing
+SELECT waits, signed, kept FROM seal_standing()
+
 -- The owner's acts.
 
 -- name: cut

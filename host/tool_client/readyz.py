@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from urllib.parse import urljoin
 
 import aiohttp
+from pydantic import ValidationError
 
 from host.tool_client.transport import open_http
+from shared_contracts.seal import Standing
 from shared_contracts.strict_json import NotJsonError, strict_json
 
 ANSWER_SECONDS = 4.0  # above what it takes to find out
@@ -21,10 +23,14 @@ _CHARACTERS_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """`ready` is None where nothing at that address tells, such as a balancer that passes the MCP endpoint alone."""
+    """`ready` is None where nothing at that address tells, such as a balancer that passes the MCP endpoint alone.
+
+    `record` says how far behind its seals are: where it does not know, or seals nothing, in a word; None is not told.
+    """
 
     ready: bool | None
     reason: str
+    record: Standing | str | None = None
 
 
 async def readyz(server_url: str) -> Told:
@@ -49,4 +55,13 @@ def _told(status: int, body: bytes, address: str) -> Told:
     if status not in {200, 503} or not isinstance(said, dict) or not isinstance(said.get("ready"), bool):
         return Told(None, f"{address} answers HTTP {status} and does not tell")
     reason = said.get("reason")
-    return Told(said["ready"], reason[:_CHARACTERS_MAX] if isinstance(reason, str) else "")
+    return Told(said["ready"], reason[:_CHARACTERS_MAX] if isinstance(reason, str) else "", _record(said.get("record")))
+
+
+def _record(said: object) -> Standing | str | None:
+    if isinstance(said, str):
+        return said[:_CHARACTERS_MAX]
+    try:
+        return Standing.model_validate(said)
+    except ValidationError:
+        return None

@@ -14,10 +14,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
 
+from host.commands.doctor_seals import checks
 from host.stack.keys import ensure_key_files, key_files_in
 from host.tool_client.heads import exchange
+from host.tool_client.readyz import readyz
 from shared_contracts.base import dump
-from shared_contracts.seal import HEAD_CHARACTERS_MAX, Head, Signer, keys_of, opened, signer_of, trusted_keys
+from shared_contracts.seal import HEAD_CHARACTERS_MAX, Head, Signer, Standing, keys_of, opened, signer_of, trusted_keys
 from tests.support.sealing import worked_shop
 from tests.support.server import Server, StubDispatcher, running, wait_until
 from tests.support.tool_shop import Shop
@@ -69,6 +71,11 @@ def test_a_trusted_hosts_head_is_kept_once_and_answered_with_the_logs_own(
     keys = trusted_keys((tmp_path / "seal-keys.json").read_bytes())
     assert opened(text, "tools", keys_of(keys, "tools")).n == shop.one("SELECT count(*) FROM calls.log")
     assert kept(shop) == [mine]
+    said = asyncio.run(readyz(server.url)).record
+    assert isinstance(said, Standing)
+    assert said.waits is None
+    assert said.signed is not None
+    assert said.kept is not None
 
 
 def test_nothing_but_a_trusted_hosts_head_is_kept_and_none_is_told_ours(
@@ -133,3 +140,6 @@ def _typed(settings: dict[str, Any]) -> dict[str, Any]:
 def test_where_nothing_is_sealed_there_is_no_such_place(tmp_path: Path) -> None:
     with running(StubDispatcher(), tmp_path) as server:
         assert server.client.post(f"{server.origin}/heads", content=b"x").status_code == 404
+        (found,) = checks(None, asyncio.run(readyz(server.url)).record)
+    assert not found.well
+    assert "KESSAI_TOOLS_SEALER_DSN" in found.mend

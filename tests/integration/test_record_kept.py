@@ -14,15 +14,17 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
+from host.commands.doctor_seals import HEADS, LOG, RECORD, checks
 from host.domain.sealed import Kind
 from host.engine.seal import run
 from host.evaluation import sealed
 from host.store import seals
 from shared_contracts.seal import SealKeys
-from tests.support.engine import asynchronous
+from tests.support.engine import advance_clock, asynchronous
 from tests.support.sealing import Kept, record, signers, worked_shop
 from tests.support.tool_shop import Shop
 from tool_server.store import seals as tool_seals
+from tool_server.store.pool import Pool
 
 # how long each line waited for its batch, by the database's one clock
 LAG = (
@@ -73,6 +75,30 @@ async def test_what_is_written_is_sealed_within_a_second_by_one_of_two_loops(sho
 
 
 @asynchronous
+async def test_a_sealer_that_has_stopped_is_told_by_both_databases_and_by_the_doctor(shop: Shop):
+    async with record(shop) as kept:
+        await kept.seal()
+        kept.note("N-4")
+        advance_clock(kept.parts, 90)
+        async with kept.parts.pool.connection() as connection:
+            behind = await seals.standing(connection)
+            await kept.seal()
+            again = await seals.standing(connection)
+        async with Pool("sealer", shop.database.dsn("tools_sealer")) as pool:
+            theirs = await tool_seals.standing(pool)
+    assert behind.waits is not None
+    assert behind.waits > 89
+    assert again.waits is None
+    assert theirs.waits is None
+    found = {check.check: check for check in checks(behind, theirs)}
+    assert not found[RECORD].well
+    assert "a line waits for its seal since 9" in found[RECORD].detail
+    assert "KESSAI_SEALER_DSN" in found[RECORD].mend
+    assert found[LOG].well
+    assert {check.check: check.well for check in checks(again, theirs)} == {RECORD: True, LOG: True, HEADS: True}
+
+
+@asynchronous
 async def test_a_sealer_that_is_killed_in_the_middle_of_a_batch_leaves_no_gap_and_no_lock(shop: Shop):
     async with record(shop) as kept:
         dies = subprocess.Popen(  # noqa: ASYNC220 - a program that is to be killed; nothing else runs meanwhile
@@ -117,7 +143,8 @@ async def test_what_is_too_old_is_cut_behind_a_signed_head_and_the_rest_verifies
         assert kept.tools("SELECT count(*) FROM calls.log") == [(0,)]
         assert rows == [("record_cut", f"record:{last}"), ("noted", "N-5")]
         assert [verdicts["host"].findings, verdicts["tools"].findings] == [[], []]
-        assert (verdicts["host"].first, verdicts["host"].lines) == (last + 1, 2)
+        carried = kept.host("SELECT count(*) FROM act")[0][0]  # acts outlive a cut
+        assert (verdicts["host"].first, verdicts["host"].lines) == (last + 1, 2 + carried)
         assert verdicts["tools"].first == tools_last + 1
         # whoever takes out more than that, or hides the cut, is found
         kept.host("DELETE FROM seal_cut")

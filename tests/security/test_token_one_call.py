@@ -168,4 +168,4 @@ def test_every_call_refused_or_answered_is_in_the_log_with_its_token(tmp_path):
 def test_the_whole_server_says_that_it_is_ready(tmp_path):
     with whole(tmp_path) as it:
         ready = it.server.client.get(f"{it.server.origin}/readyz")
-        assert (ready.status_code, ready.json()) == (200, {"ready": True, "reason": None})
+        assert (ready.status_code, ready.json()) == (200, {"ready": True, "reason": None, "record": "not_configured"})

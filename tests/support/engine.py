@@ -93,7 +93,9 @@ def _empty(database: str) -> None:
         admin.execute("SET session_replication_role = replica")  # histories are guarded against their owner too
         for table in _FILLED:
             admin.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+        admin.execute("DELETE FROM act WHERE relation <> 'asked_approval'")
         admin.execute("INSERT INTO stop SELECT s, false, 'test', 'test', now() FROM unnest(%s::text[]) s", (SCOPES,))
+        admin.execute("SET session_replication_role = origin")
         admin.execute(_CLOCK.format(sql.SQL("clock_timestamp()")))
         waive_anew(admin, "test", "a test's own")
 

@@ -39,9 +39,11 @@ from tool_server.store import seals as tool_seals
 from tool_server.store.pool import Pool
 
 PASSWORD = "the-sealers-own"
+HOST_ROWS = ("act", "audit", "checkpoint", "decision", "effect", "approver_key", "stop_log", "external_task")
+TOOL_ROWS = ("act", "tool_switch", "revocation")
 SEALED = ("seal_chain", "seal_link", "seal_head", "seal_witness")
-HOST_TABLES = [("public", name) for name in ("audit", "checkpoint", "decision", "effect", *SEALED)]
-TOOL_TABLES = [("calls", name) for name in ("log", *SEALED)]
+HOST_TABLES = [("public", name) for name in (*HOST_ROWS, *SEALED)]
+TOOL_TABLES = [("returns", "approvers"), *(("calls", name) for name in ("log", *TOOL_ROWS, *SEALED))]
 
 
 def signers() -> tuple[Signer, Signer, SealKeys]:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from psycopg import AsyncConnection
 
-from shared_contracts.seal import Head, Signer
+from shared_contracts.seal import Head, Signer, Standing
 from tool_server.store.pool import Pool
 from tool_server.store.queries import queries
 
@@ -36,6 +36,12 @@ async def newest(pool: Pool) -> str | None:
 async def witness(pool: Pool, head: Head, signed: str) -> None:
     """Keep a head of a host, which the caller has verified."""
     await pool.one(_SQL["witness"], {"n": head.n, "signed": signed})
+
+
+async def standing(pool: Pool) -> Standing:
+    """Tell how far behind the seals are."""
+    waits, signed, kept = await pool.one(_SQL["standing"], {})
+    return Standing(waits=waits, signed=signed, kept=kept)
 
 
 async def cut(dsn: str, before: datetime, actor: str) -> int:

@@ -12,5 +12,8 @@ SELECT calls.newest_head()
 -- name: witness
 SELECT calls.witness_head(%(n)s, %(signed)s)
 
+-- name: standing
+SELECT waits, signed, kept FROM calls.seal_standing()
+
 -- name: cut
 SELECT calls.cut_record(%(before)s, %(actor)s)

@@ -13,7 +13,7 @@ CREATE TABLE seal_chain (
 -- `sealed` is what was chained, `chained` the digest of everything up to here. Without its salt a row's words are erased.
 CREATE TABLE seal_link (
     n       bigint PRIMARY KEY CHECK (n >= 1),
-    source  text NOT NULL CHECK (source IN ('audit', 'history', 'kept')),
+    source  text NOT NULL CHECK (source IN ('audit', 'act', 'history', 'kept')),
     row_id  text NOT NULL,
     salt    uuid,
     sealed  text NOT NULL,
@@ -71,6 +71,15 @@ CREATE FUNCTION sealed_audit(a audit, p_salt uuid) RETURNS text LANGUAGE sql STA
         'at', utc_text(a.at), 'committed_in', a.committed_in::text)::text
 $$;
 
+CREATE FUNCTION sealed_act(a act, p_salt uuid) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT jsonb_build_object('id', a.act_id, 'relation', a.relation, 'columns', a.columns,
+        'key', (SELECT jsonb_object_agg(k, CASE jsonb_typeof(v) WHEN 'number' THEN v
+                                                ELSE to_jsonb(sealed_value(v #>> '{}', p_salt)) END)
+                  FROM jsonb_each(a.key) AS e(k, v)),
+        'row', 'sha256:' || sha256_hex(p_salt || ' ' || act_row(a)), 'at', utc_text(a.at),
+        'committed_in', a.committed_in::text)::text
+$$;
+
 -- What a case's history is when a line of the audit about it is sealed: its checkpoints and decisions up to there, the
 -- effects that they allowed, and the outcomes of those that were known.
 CREATE FUNCTION history_digest(p_id uuid, p_checkpoints integer, p_decisions integer, p_closed text[], p_salt uuid)
@@ -78,7 +87,8 @@ RETURNS text LANGUAGE sql STABLE AS $$
     SELECT sha256_hex(p_salt || ' ' ||
         coalesce((SELECT jsonb_build_array(tenant_id, kind, release, request_id, body_sha256, principal, resource, policy,
                          authz, utc_text(created_at))::text FROM workflow WHERE workflow_id = p_id), 'none') ||
-        coalesce((SELECT jsonb_agg(jsonb_build_array(seq, move_id, reason, evidence, utc_text(at)) ORDER BY seq)::text
+        coalesce((SELECT jsonb_agg(jsonb_build_array(seq, move_id, reason, evidence, utc_text(at), encode(offered, 'hex'), said)
+                                   ORDER BY seq)::text
                     FROM checkpoint WHERE workflow_id = p_id AND seq <= p_checkpoints), 'none') ||
         coalesce((SELECT jsonb_agg(jsonb_build_array(n, subject, rule_version, facts, outcome, reason, utc_text(at))
                                    ORDER BY n)::text
@@ -143,14 +153,17 @@ BEGIN
         v_n := 0;
         v_hash := sha256_hex('kessai-seal-1 host ' || (SELECT chain_id FROM seal_chain));
     END IF;
-    FOR r IN SELECT a AS line, a.workflow_id, a.committed_in FROM audit a
-              WHERE a.committed_in >= v_from
-                AND NOT EXISTS (SELECT FROM seal_link l WHERE l.source = 'audit' AND l.row_id = a.audit_id::text)
-              ORDER BY a.committed_in, a.audit_id LIMIT p_most LOOP
+    FOR r IN SELECT * FROM (
+                 SELECT 'audit' AS source, audit_id AS id, committed_in FROM audit WHERE committed_in >= v_from
+                 UNION ALL SELECT 'act', act_id, committed_in FROM act WHERE committed_in >= v_from) x
+              WHERE NOT EXISTS (SELECT FROM seal_link l WHERE l.source = x.source AND l.row_id = x.id::text)
+              ORDER BY committed_in, source, id LIMIT p_most LOOP
         v_salt := gen_random_uuid();
         v_n := v_n + 1;
         v_seen := v_seen + 1;
-        v_hash := chain_link(v_hash, v_n, 'audit', (r.line).audit_id::text, v_salt, sealed_audit(r.line, v_salt));
+        v_hash := chain_link(v_hash, v_n, r.source, r.id::text, v_salt,
+            CASE r.source WHEN 'audit' THEN (SELECT sealed_audit(a, v_salt) FROM audit a WHERE a.audit_id = r.id)
+                 ELSE (SELECT sealed_act(a, v_salt) FROM act a WHERE a.act_id = r.id) END);
         IF v_seen = p_most THEN
             v_next := least(v_next, r.committed_in);
         END IF;
@@ -202,8 +215,10 @@ $$ INSERT INTO seal_witness (n, signed, at) VALUES (p_n, p_signed, clock_now()) 
 CREATE FUNCTION sealed_lines(p_after bigint, p_most integer)
 RETURNS TABLE (n bigint, source text, row_id text, sealed text, chained text, erased boolean, stands text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
-    SELECT l.n, l.source, l.row_id, l.sealed, l.chained::text, l.salt IS NULL AND l.source <> 'kept',
+    SELECT l.n, l.source, l.row_id, l.sealed, l.chained::text, l.salt IS NULL AND l.source = 'audit',
            CASE l.source WHEN 'audit' THEN (SELECT sealed_audit(a, l.salt) FROM audit a WHERE a.audit_id = l.row_id::bigint)
+                WHEN 'act' THEN (SELECT sealed_act(a, l.salt) FROM act a
+                                  WHERE a.act_id = l.row_id::bigint AND act_row(a) IS NOT NULL)
                 WHEN 'kept' THEN (SELECT sealed_kept(w) FROM seal_witness w WHERE w.seen = l.row_id::bigint)
                 WHEN 'history' THEN sealed_history((h.j ->> 'workflow_id')::uuid, (h.j ->> 'checkpoints')::integer,
                     (h.j ->> 'decisions')::integer, ARRAY(SELECT jsonb_array_elements_text(h.j -> 'closed')), l.salt) END
@@ -214,12 +229,28 @@ $$;
 -- What is not sealed: new, or put in behind the sealer's back.
 CREATE FUNCTION unsealed_lines() RETURNS TABLE (source text, row_id text, behind boolean, seconds double precision)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
-    SELECT 'audit', a.audit_id::text,
-           a.committed_in < coalesce((SELECT h.horizon FROM seal_head h ORDER BY h.n DESC LIMIT 1), '0'),
-           extract(epoch FROM clock_now() - a.at)::double precision
-      FROM audit a
-     WHERE NOT EXISTS (SELECT FROM seal_link l WHERE l.source = 'audit' AND l.row_id = a.audit_id::text)
-     ORDER BY a.audit_id LIMIT 1000
+    SELECT x.source, x.id::text,
+           x.committed_in < coalesce((SELECT h.horizon FROM seal_head h ORDER BY h.n DESC LIMIT 1), '0'),
+           extract(epoch FROM clock_now() - x.at)::double precision
+      FROM (SELECT 'audit' AS source, audit_id AS id, committed_in, at FROM audit
+            UNION ALL SELECT 'act', act_id, committed_in, at FROM act) x
+     WHERE NOT EXISTS (SELECT FROM seal_link l WHERE l.source = x.source AND l.row_id = x.id::text)
+    UNION ALL
+    SELECT u.relation, (SELECT string_agg(v, '/' ORDER BY k) FROM jsonb_each_text(u.key) AS e(k, v)), true, 0 FROM unacted() u
+     ORDER BY 3 DESC, 4 DESC LIMIT 1000
+$$;
+-- How far behind the seals are, in seconds: the oldest line without a signed seal, our newest head, the newest of theirs.
+CREATE FUNCTION seal_standing() RETURNS TABLE (waits double precision, signed double precision, kept double precision)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    WITH since AS (SELECT coalesce((SELECT h.horizon FROM seal_head h ORDER BY h.n DESC LIMIT 1), '0') AS horizon)
+    SELECT extract(epoch FROM clock_now() - (SELECT min(x.at) FROM (
+               SELECT a.at FROM audit a, since WHERE a.committed_in >= since.horizon
+                  AND NOT EXISTS (SELECT FROM seal_link l WHERE l.source = 'audit' AND l.row_id = a.audit_id::text)
+               UNION ALL SELECT a.at FROM act a, since WHERE a.committed_in >= since.horizon
+                  AND NOT EXISTS (SELECT FROM seal_link l WHERE l.source = 'act' AND l.row_id = a.act_id::text)
+               UNION ALL SELECT at FROM seal_head WHERE seal_head.signed IS NULL) x))::double precision,
+           extract(epoch FROM clock_now() - (SELECT at FROM seal_head h WHERE h.signed IS NOT NULL ORDER BY n DESC LIMIT 1))::double precision,
+           extract(epoch FROM clock_now() - (SELECT at FROM seal_witness ORDER BY seen DESC LIMIT 1))::double precision
 $$;
 
 -- The owner's two acts. What is older than a time goes, up to a signed head, which stays as the place where the record
@@ -235,6 +266,11 @@ BEGIN
     END IF;
     INSERT INTO seal_cut (n, chained, signed, by, at) VALUES (v.n, v.chained, v.signed, p_by, clock_now());
     DELETE FROM audit a USING seal_link l WHERE l.source = 'audit' AND l.n <= v.n AND a.audit_id = l.row_id::bigint;
+    -- the rows of acts stay, since they decide on; what is as it was sealed is sealed anew
+    INSERT INTO act (relation, key, columns, at)
+    SELECT a.relation, a.key, a.columns, clock_now() FROM act a JOIN seal_link l ON l.source = 'act' AND a.act_id = l.row_id::bigint
+     WHERE l.n <= v.n AND l.sealed = sealed_act(a, l.salt) ORDER BY a.act_id;
+    DELETE FROM act a USING seal_link l WHERE l.source = 'act' AND l.n <= v.n AND a.act_id = l.row_id::bigint;
     DELETE FROM seal_link WHERE n <= v.n;
     DELETE FROM seal_head WHERE n < v.n;
     DELETE FROM seal_cut WHERE n < v.n;
@@ -268,6 +304,14 @@ BEGIN
     END IF;
     RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'KS013';
 END $$;
+CREATE FUNCTION keep_act() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND EXISTS (SELECT FROM seal_cut c JOIN seal_link l ON l.n <= c.n
+                                     WHERE l.source = 'act' AND l.row_id = OLD.act_id::text) THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'KS013';
+END $$;
 CREATE FUNCTION keep_seal() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     IF TG_OP = 'DELETE' AND EXISTS (SELECT FROM seal_cut c WHERE c.n > OLD.n OR (c.n = OLD.n AND TG_TABLE_NAME = 'seal_link')) THEN
@@ -282,6 +326,7 @@ BEGIN
 END $$;
 DROP TRIGGER append_only ON audit;
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION keep_record();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON act FOR EACH ROW EXECUTE FUNCTION keep_act();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON seal_link FOR EACH ROW EXECUTE FUNCTION keep_seal();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON seal_head FOR EACH ROW EXECUTE FUNCTION keep_seal();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON seal_cut FOR EACH ROW EXECUTE FUNCTION keep_seal();
@@ -291,13 +336,13 @@ CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON seal_restored FOR EACH ROW
 DO $$
 DECLARE t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['seal_chain', 'seal_link', 'seal_head', 'seal_witness', 'seal_cut', 'seal_restored'] LOOP
+    FOREACH t IN ARRAY ARRAY['act', 'seal_chain', 'seal_link', 'seal_head', 'seal_witness', 'seal_cut', 'seal_restored'] LOOP
         EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON %I FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', t);
     END LOOP;
 END $$;
 
 REVOKE ALL ON seal_chain, seal_link, seal_head, seal_witness, seal_cut, seal_restored FROM PUBLIC;
-REVOKE ALL ON FUNCTION sha256_hex(text), utc_text(timestamptz), sealed_value(text, uuid), sealed_audit(audit, uuid),
+REVOKE ALL ON FUNCTION sealed_act(act, uuid), seal_standing(), keep_act(), sha256_hex(text), utc_text(timestamptz), sealed_value(text, uuid), sealed_audit(audit, uuid),
     history_digest(uuid, integer, integer, text[], uuid), sealed_history(uuid, integer, integer, text[], uuid),
     sealed_kept(seal_witness), chain_link(text, bigint, text, text, uuid, text), seal_batch(integer),
     sign_head(bigint, text), newest_head(), witness_head(bigint, text), sealed_lines(bigint, integer), unsealed_lines(), cut_record(timestamptz, text),
@@ -305,4 +350,5 @@ REVOKE ALL ON FUNCTION sha256_hex(text), utc_text(timestamptz), sealed_value(tex
 GRANT USAGE ON SCHEMA public TO host_sealer;
 GRANT EXECUTE ON FUNCTION seal_batch(integer), sign_head(bigint, text), newest_head(), witness_head(bigint, text) TO host_sealer;
 GRANT SELECT ON seal_chain, seal_head, seal_witness, seal_cut, seal_restored TO host_auditor;
+GRANT EXECUTE ON FUNCTION seal_standing() TO host_rt, host_auditor;
 GRANT EXECUTE ON FUNCTION sealed_lines(bigint, integer), unsealed_lines() TO host_auditor;
