@@ -21,7 +21,9 @@ _THEIRS = (
     "start it with KESSAI_TOOLS_SEALER_DSN, KESSAI_TOOLS_SEAL_KEY_FILE and KESSAI_TOOLS_SEAL_KEYS_FILE, "
     "which kessai secrets makes; where it has them, its log says sealing_waits and why"
 )
-_BOTH = "let a worker run that reaches the tool server, and give both one seal-keys.json; see head_refused in their logs"
+_BOTH = (
+    "let a worker run that reaches the tool server, and give both one seal-keys.json; see head_refused in their logs"
+)
 
 
 def checks(ours: Standing | None, theirs: Standing | str | None) -> Iterator[Check]:
