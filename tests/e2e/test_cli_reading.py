@@ -209,9 +209,8 @@ def test_doctor_finds_what_is_wrong_and_how_it_is_mended(stack: Cli, tmp_path: P
 def test_doctor_tells_what_the_tool_server_says_of_itself_such_as_a_role_that_may_do_too_much(stack: Cli):
     well = {check["check"]: check for check in stack("doctor", "--json").json()["checks"]}
     assert well["tool server's readiness"]["detail"] == "it can serve calls"
-    assert "ago" in well["record sealed"]["detail"]
-    assert "ago" in well["tool server's log sealed"]["detail"]
-    assert "taken" in well["heads exchanged"]["detail"]
+    for seals in ("record sealed", "tool server's log sealed", "heads exchanged"):
+        assert well[seals]["well"]
     with stack.owner("tools") as owner:
         owner.execute("GRANT tools_returns TO tools_orders")
         try:

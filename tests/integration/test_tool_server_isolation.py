@@ -28,7 +28,7 @@ FAMILIES = [f"tools_{family}" for family in contract.FAMILIES]
 # What belongs to no tenant: an operator's switches, and the numbers of tokens that have acted.
 NOBODYS = {"calls.tool_switch", "calls.revocation", "calls.token_used"}
 # The sealed record is of all calls; no family has any right to it.
-RECORD = {f"calls.seal_{of}" for of in ("chain", "link", "head", "witness", "cut", "restored")}
+RECORD = {"calls.act", *(f"calls.seal_{of}" for of in ("chain", "link", "head", "witness", "cut", "restored"))}
 # What is a tenant's as a whole, and what is a customer's as a whole.
 TENANTS = {
     "policies.versions", "policies.rules", "policies.amounts", "policies.category_rules", "returns.approvers",
@@ -41,7 +41,7 @@ OWNERS_VIEWS = {"document.held", "notices.audited"}
 OWNERS_FUNCTIONS = {
     "returns.count_return", "returns.count_return_line", "returns.count_cancellation", "returns.lock_order",
     "calls.forget_tokens", "notices.due", "calls.seal_batch", "calls.sign_head", "calls.newest_head",
-    "calls.witness_head", "calls.sealed_lines", "calls.unsealed_lines",
+    "calls.witness_head", "calls.sealed_lines", "calls.unsealed_lines", "calls.seal_standing", "calls.note_act",
 }  # fmt: skip
 
 
