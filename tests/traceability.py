@@ -73,6 +73,10 @@ TABLE: tuple[Row, ...] = (
     Row("a token that was tampered with, a wrong audience", (
         "security/forgery::an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told",
         "security/forgery::the_right_one_of_a_kind_passes")),
+    Row("a token that was verified before is judged at each use", (
+        "security/token_seen::the_time_is_asked_at_each_use",
+        "security/token_seen::the_next_use_after_a_change_of_the_keys_is_judged_by_the_new_ones",
+        "security/token_one_call::a_kept_token_that_is_revoked_between_two_uses_is_refused_at_the_second")),
     Row("recovery of a read that a crash cut off", (
         "integration/engine_crash::a_read_that_was_cut_off_is_planned_again_and_counts_neither_as_a_call_nor_as_a_repeat",
         "e2e/cli_claims::a_run_that_is_killed_under_a_read_reads_again")),

@@ -2,13 +2,14 @@
 
 Invariant: every claim is there, of its exact type, and right, or the token is refused; the server's own caps hold
 whatever the token says. What a call needs in its details (architecture: one token, one call) is needed here.
+What can change between two uses of one token (the keys, the time) is asked at each of them.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pydantic import ValidationError
 
@@ -24,8 +25,10 @@ from shared_contracts.task_token import (
 )
 from shared_contracts.tools import TOOLS
 from tool_server.call import Caller
+from tool_server.jwk import TrustedKey
 from tool_server.jws import Reason, read_signed
 from tool_server.keys import Keyring
+from tool_server.seen import Seen, digest_of
 
 READINESS_TASK = "readiness"
 _SCOPES = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")  # RFC 6749 §3.3
@@ -40,17 +43,29 @@ class Verifier:
 
     def __init__(self, keyring: Keyring, resource: str, clock: Callable[[], float] = time.time) -> None:
         self._keyring, self._resource, self._clock = keyring, resource, clock
+        self._seen = Seen(keyring.trust())
 
     def verify(self, token: str) -> Caller | Reason:
         """Give the caller, or why there is none."""
-        trust = self._keyring.trust()
+        trust, now = self._keyring.trust(), self._clock()
         if trust.problem is not None:
             return Reason.KEYS_UNUSABLE
-        signed = read_signed(token, trust.keys)
+        self._seen.under(trust, now)
+        digest = digest_of(token)
+        seen = self._seen.find(digest)
+        found = self._first(token, trust.keys, now) if seen is None else _again(seen, trust.keys[seen.kid], now)
+        if isinstance(found, Caller):
+            self._seen.keep(digest, found)
+        elif seen is not None:
+            self._seen.drop(digest)
+        return found
+
+    def _first(self, token: str, keys: Mapping[str, TrustedKey], now: float) -> Caller | Reason:
+        signed = read_signed(token, keys)
         if isinstance(signed, Reason):
             return signed
-        if signed.key.ends is not None and signed.key.ends <= self._clock():
-            return Reason.UNKNOWN_KEY  # whatever the token says of its own time; no leeway, its owner chose the end
+        if _ended(signed.key, now):
+            return Reason.UNKNOWN_KEY
         if signed.typ != TOKEN_TYPE:
             return Reason.TYPE
         try:
@@ -58,18 +73,31 @@ class Verifier:
             claims = TaskClaims.model_validate_json(signed.payload)
         except (NotJsonError, ValidationError):
             return Reason.CLAIMS
-        fault = self._fault(claims, signed.key.issuer)
+        fault = self._fault(claims, signed.key.issuer, now)
         if fault is not None:
             return fault
         return Caller(claims=claims, kid=signed.key.kid, scopes=frozenset(claims.scope.split()))
 
-    def _fault(self, claims: TaskClaims, issuer: str) -> Reason | None:
+    def _fault(self, claims: TaskClaims, issuer: str, now: float) -> Reason | None:
         if claims.iss != issuer:
             return Reason.ISSUER
         if claims.aud != self._resource:
             return Reason.AUDIENCE
-        fault = _time_fault(claims, self._clock())
+        fault = _time_fault(claims, now)
         return _use_fault(claims) if fault is None else fault
+
+
+def _again(caller: Caller, key: TrustedKey, now: float) -> Caller | Reason:
+    """Judge a token that was right before under the same keys: time is all that has changed since."""
+    if _ended(key, now):
+        return Reason.UNKNOWN_KEY
+    fault = _time_fault(caller.claims, now)
+    return caller if fault is None else fault
+
+
+def _ended(key: TrustedKey, now: float) -> bool:
+    """Tell whether a key's own end has come, whatever its tokens say of theirs; no leeway, its owner chose it."""
+    return key.ends is not None and key.ends <= now
 
 
 def _time_fault(claims: TaskClaims, now: float) -> Reason | None:

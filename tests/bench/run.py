@@ -16,7 +16,7 @@ from typing import Any
 
 import uvloop
 
-from tests.bench import approving, claims, command, counts, durable, evaluation, isolation, returns, waiting
+from tests.bench import approving, claims, command, counts, durable, evaluation, governed, isolation, returns, waiting
 from tests.bench.figures import Figure, as_json, show
 from tests.bench.stand import NotDurableError, Stand, machine, stand
 
@@ -42,6 +42,7 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "in-flight": ("Normal returns, 8 in flight", returns.measure_in_flight),
     "queue": ("Normal returns through the queue", returns.measure_queued),
     "claims": ("A claim's four reads on a running stack", claims.measure),
+    "governed": ("A governed read beside the bare server's", governed.measure),
     "isolation": ("Rows bound to the token, read by read", isolation.measure),
     "waiting": ("100,000 workflows waiting", waiting.measure),
     "approving": ("A person's yes", approving.measure),

@@ -14,7 +14,7 @@ _ORDERS_PER_CUSTOMER = 20
 
 def write_seed(file: Path, orders: int) -> None:
     """Write what `kessai-tools load` reads; the return rules are those of the demo's shop."""
-    customers = sorted({_customer(number) for number in range(orders)})
+    customers = sorted({customer(number) for number in range(orders)})
     seed = {
         "snapshot": SNAPSHOT,
         "policies": [],
@@ -33,8 +33,8 @@ def case(number: int, *, quantity: int = 1) -> dict[str, Any]:
     return {
         "kind": "returns",
         "request_id": f"bench-{number}",
-        "customer_id": _customer(number),
-        "order_id": _order_id(number),
+        "customer_id": customer(number),
+        "order_id": order_id(number),
         "lines": [{"line_id": "L2", "quantity": quantity}],
         "reason": "changed_mind",
         "message": "マグカップを1つ返品したいです。色が思っていたものと違いました。",
@@ -42,20 +42,27 @@ def case(number: int, *, quantity: int = 1) -> dict[str, Any]:
     }
 
 
-def _order_id(number: int) -> str:
+def order_id(number: int) -> str:
+    """Name an order."""
     return f"B-{number:06}"
 
 
-def _customer(number: int) -> str:
+def customer(number: int) -> str:
+    """Name whose an order is."""
     return f"CB-{number // _ORDERS_PER_CUSTOMER:05}"
+
+
+def customer_of(order: str) -> str:
+    """The same by the order's name."""
+    return customer(int(order.removeprefix("B-")))
 
 
 def _order(number: int) -> dict[str, Any]:
     return {
-        "tenant_id": TENANT, "order_id": _order_id(number), "customer_id": _customer(number), "version": 1,
+        "tenant_id": TENANT, "order_id": order_id(number), "customer_id": customer(number), "version": 1,
         "status": "delivered", "ordered_at": "2026-07-18T14:05:00+09:00", "currency": "JPY", "shipping_fee": 550,
         "discount": 500, "captured": 8630, "refunded_outside": 0,
-        "destination_ref": f"address://{TENANT}/{_customer(number)}@1", "note": None, "returns": [],
+        "destination_ref": f"address://{TENANT}/{customer(number)}@1", "note": None, "returns": [],
         "lines": [_line("L1", "電気ケトル 1.0L", "appliances", 1, 4980), _line("L2", "マグカップ", "kitchen", 2, 1800)],
     }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from tests.support.server import LEGACY, MODERN, Server, message_of, running
 from tests.support.tool_orders import ASKED_AT, line, order
 from tests.support.tool_shop import Shop, open_shop
 from tool_server.dispatch import Dispatcher
+from tool_server.store.switches import revoke
 
 LINES = {"lines": [{"line_id": "L1", "quantity": 1}], "reason": "changed_mind"}
 ERAS = pytest.mark.parametrize("era", [MODERN, LEGACY])
@@ -130,6 +132,16 @@ def test_a_token_that_was_used_is_not_known_to_have_failed(tmp_path):
         assert it.ask("create_return", arguments, first)["status"] == "created"
         error = it.ask("create_return", arguments, second)["error"]
         assert (error["code"], error["outcome_known"], error["retryable"]) == ("token_used", False, False)
+
+
+@pytest.mark.parametrize("kind", ["kid", "jti"])
+def test_a_kept_token_that_is_revoked_between_two_uses_is_refused_at_the_second(tmp_path, kind):
+    with whole(tmp_path) as it:
+        order_a, token = {"order_id": "A-1"}, it.server.issuer.external(tenant_id="acme", jti="kept")
+        assert it.ask("get_order", order_a, token)["order_id"] == "A-1"
+        value = {"kid": it.server.issuer.kid, "jti": "kept"}[kind]
+        assert asyncio.run(revoke(it.shop.database.owner, kind, value, "operator"))
+        assert it.ask("get_order", order_a, token)["error"]["code"] == "token_revoked"
 
 
 @ERAS

@@ -45,6 +45,7 @@ def test_any_text_of_a_tokens_letters_is_refused(text):
 @given(st.integers(0, 10_000), st.characters())
 def test_a_token_with_one_character_changed_is_refused(anywhere, character):
     good = ISSUER.token()  # fresh each time: one that has expired would be refused for that
+    assert isinstance(VERIFIER.verify(good), Caller)  # and is remembered
     at = anywhere % len(good)
     changed = good[:at] + character + good[at + 1 :]
     assert changed == good or isinstance(VERIFIER.verify(changed), Reason)

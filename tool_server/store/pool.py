@@ -26,14 +26,14 @@ T = TypeVar("T")
 
 # A statement of ours takes milliseconds: the timeouts only bound a stuck database, within the shortest tool's 5 s.
 # Each goes by keys, and is planned once in a session, maybe while its table is empty: never to read one whole.
-_SESSION = (
+SESSION = (
     "-c TimeZone=UTC -c statement_timeout=4000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000"
     " -c enable_seqscan=off"
 )
 _WAIT_SECONDS = 3.0  # for a free connection, or the first one of a process
 _KNOCK_SECONDS = 2  # the least that libpq takes
 _RECONNECT_SECONDS = 5.0  # the pool waits twice as long after each failure, up to this: how late it can come back
-_CONNECTIONS_MAX = 10  # per family and replica; four families stay far below PostgreSQL's default of 100
+CONNECTIONS_MAX = 10  # per family and replica; four families stay far below PostgreSQL's default of 100
 _TRANSIENT = (errors.DeadlockDetected, errors.SerializationFailure)
 
 
@@ -54,13 +54,13 @@ class Pool:
 
     def __init__(self, family: str, dsn: str) -> None:
         given = conninfo_to_dict(dsn)
-        options = f"{given.get('options') or ''} {_SESSION}".strip()
+        options = f"{given.get('options') or ''} {SESSION}".strip()
         self._family = family
         self._conninfo = make_conninfo(dsn, options=options, application_name=f"kessai-tools/{family}")
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             self._conninfo,
             kwargs={"autocommit": True, "prepare_threshold": 0},
-            min_size=1, max_size=_CONNECTIONS_MAX, timeout=_WAIT_SECONDS, reconnect_timeout=_RECONNECT_SECONDS,
+            min_size=1, max_size=CONNECTIONS_MAX, timeout=_WAIT_SECONDS, reconnect_timeout=_RECONNECT_SECONDS,
             name=family, open=False, configure=self._configure,
         )  # fmt: skip
 

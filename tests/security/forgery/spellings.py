@@ -31,10 +31,10 @@ def _rejoined(made: Callable[[list[str]], str]) -> Callable[[Forge], str]:
 
 
 def _standard(forge: Forge) -> str:
-    """Its own bytes in the other alphabet; where none of its characters differs, one more makes it another text."""
+    """Its own bytes in the other alphabet; where none of its characters differs, two more make it another text."""
     token = forge.token()
     changed = token.translate(_STANDARD)
-    return changed if changed != token else f"{token}+"
+    return changed if changed != token else f"{token}+/"
 
 
 _TAILS = ("=", "==", "===", ".", "..", ".AAAA", "A", "AAAA", "%3D", "~", "/", "+", "-", "_")
