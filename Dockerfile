@@ -20,8 +20,8 @@ RUN /opt/tools/bin/python -m pip wheel --no-index --no-deps --no-build-isolation
 FROM python:3.11-slim
 RUN python -m pip uninstall --yes setuptools wheel pip
 COPY --from=build /opt/kessai /opt/kessai
-# a user id without a name has neither HOME nor USER, which the operator's switches record
-ENV PATH=/opt/kessai/bin:$PATH HOME=/tmp USER=kessai PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+# a user id without a name has no home either
+ENV PATH=/opt/kessai/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /tmp
 USER 10001:10001
 CMD ["kessai", "--help"]

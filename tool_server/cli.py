@@ -6,9 +6,7 @@ Invariant: a user's mistake ends in one clear message and an exit code, never in
 from __future__ import annotations
 
 import asyncio
-import getpass
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -18,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from shared_contracts.operator import operator
 from tool_server.errors import ToolServerError
 
 NOT_READY = 15
@@ -186,9 +185,9 @@ def revoke(
     owner = settings_of(OwnerSettings)
     dsn = owner.migrate_dsn.get_secret_value()
     if kid is not None:
-        typer.echo(asyncio.run(revoke_key(dsn, kid, owner.issuers_file, _operator())))
+        typer.echo(asyncio.run(revoke_key(dsn, kid, owner.issuers_file, operator())))
     if jti is not None:
-        typer.echo(asyncio.run(revoke_token(dsn, jti, _operator())))
+        typer.echo(asyncio.run(revoke_token(dsn, jti, operator())))
 
 
 @app.command(epilog=_EXITS)
@@ -208,7 +207,7 @@ def cut() -> None:
     if owner.record_days is None:
         raise SettingsError("KESSAI_TOOLS_RECORD_DAYS is missing: how many days of the log are kept, such as 730")
     before = datetime.now(UTC) - timedelta(days=owner.record_days)
-    last = asyncio.run(seals.cut(owner.migrate_dsn.get_secret_value(), before, _operator()))
+    last = asyncio.run(seals.cut(owner.migrate_dsn.get_secret_value(), before, operator()))
     typer.echo(f"the log begins behind line {last}" if last else f"nothing is older than {owner.record_days} days")
 
 
@@ -238,7 +237,7 @@ def trust_approver(
     from tool_server.approvers import Change, read_approver, trust
 
     trusted = read_approver(file)
-    done = asyncio.run(trust(_owner_dsn(), trusted, _operator()))
+    done = asyncio.run(trust(_owner_dsn(), trusted, operator()))
     person, most = trusted.approver, trusted.approver.limit
     said = {Change.TRUSTED: "is trusted", Change.CHANGED: "is trusted on other terms than before"}
     typer.echo(
@@ -277,7 +276,7 @@ def revoke_approver(
     """Accept nothing that this key signed, from the next call on and for good: not even what it signed before."""
     from tool_server.approvers import Change, revoke
 
-    done, known = asyncio.run(revoke(_owner_dsn(), name_or_kid, _operator()))
+    done, known = asyncio.run(revoke(_owner_dsn(), name_or_kid, operator()))
     state = "is revoked" if done is Change.REVOKED else "was revoked already"
     typer.echo(f"the key {known.kid} of {known.approver.name} ({known.approver.tenant_id}) {state}")
 
@@ -324,20 +323,12 @@ def _owner_dsn() -> str:
     return settings_of(OwnerSettings).migrate_dsn.get_secret_value()
 
 
-def _operator() -> str:
-    """Name who runs the command; in a container a user may have a number and no name."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid-{os.getuid()}"
-
-
 def _switch(name: str, *, enabled: bool) -> None:
     from tool_server.store.switches import switch_tool
 
     if name not in _names():
         raise typer.BadParameter(f"there is no tool {name!r}; `kessai-tools tools list` names them")
-    asyncio.run(switch_tool(_owner_dsn(), name, _operator(), enabled=enabled))
+    asyncio.run(switch_tool(_owner_dsn(), name, operator(), enabled=enabled))
     typer.echo(f"{name} is {'enabled' if enabled else 'removed'}")
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from host.commands import passphrase, sheets
 from host.commands.approver_keys import KeyFiles, files_of, make, read_public
 from host.commands.exits import CommandError, Exit
-from host.commands.operator import operator
 from host.commands.output import command, console, say, write_json
 from host.commands.workplace import OwnersPlace, owning, reading
 from host.database import database
@@ -25,6 +24,7 @@ from host.store.approvals import ListedKey
 from host.views import ApproverList, ApproverView
 from shared_contracts.approval import Approver, TrustedApprover
 from shared_contracts.base import dump
+from shared_contracts.operator import operator
 
 TOOLS_SECONDS_MAX = 60.0
 

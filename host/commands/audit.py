@@ -17,7 +17,6 @@ from rich.text import Text
 
 from host.commands.auditors import auditing
 from host.commands.exits import CommandError, Exit
-from host.commands.operator import operator
 from host.commands.output import add, console, say, table, write_json
 from host.commands.seal_keys import read_key_files
 from host.commands.workplace import owning
@@ -32,6 +31,7 @@ from host.stack.processes import run_to_end
 from host.stack.stack import MIGRATION_SECONDS_MAX
 from host.store import seals
 from shared_contracts.base import dump
+from shared_contracts.operator import operator
 from shared_contracts.seal import SealKeys, SideName
 
 FILE_MODE = 0o600

@@ -10,7 +10,6 @@ from pathlib import Path
 from psycopg import AsyncConnection
 
 from host.commands.exits import CommandError, Exit
-from host.commands.operator import operator
 from host.commands.output import command, say, write_json
 from host.commands.workplace import choice
 from host.domain.acting import By
@@ -23,6 +22,7 @@ from host.stack.roles import Side
 from host.store import seals, stops
 from host.views import BackupView, DumpView, RestoreView
 from shared_contracts.base import dump
+from shared_contracts.operator import operator
 
 ELSEWHERE = """Back them up with that server's own pg_dump, host first, then tools, and restore with its pg_restore.
 Before anything works on what was restored: kessai stop. RUNBOOK.md, “Back up and restore”, has the steps.

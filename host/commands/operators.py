@@ -6,11 +6,11 @@ Invariant: nobody acts under a name to which the set does not give exactly this 
 from __future__ import annotations
 
 from host.commands.exits import CommandError, Exit
-from host.commands.operator import operator
 from host.domain.acting import By
 from host.domain.principals import Act, Operator
 from host.rights import read_with_digest
 from host.settings import Settings
+from shared_contracts.operator import operator
 
 _DOES: dict[Act, str] = {
     Act.STOP: "stop work",

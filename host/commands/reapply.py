@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from datetime import datetime
 
 from host.commands.approve import desk_of
@@ -18,6 +17,7 @@ from host.settings import Settings
 from host.views import Reapplied, Withdrawn
 from shared_contracts.base import dump
 from shared_contracts.digest import NotCanonicalError, storable_text
+from shared_contracts.operator import operator
 
 NAME_MAX = 80
 
@@ -25,7 +25,7 @@ NAME_MAX = 80
 async def take_back(settings: Settings, name: str, by: str | None, *, as_json: bool) -> None:
     """End a waiting case for its requester."""
     try:
-        who = storable_text(getpass.getuser() if by is None else by)
+        who = storable_text(operator() if by is None else by)
     except NotCanonicalError as error:
         raise CommandError(Exit.BAD_INPUT, "--as is no name", str(error)) from error
     if not 1 <= len(who) <= NAME_MAX:

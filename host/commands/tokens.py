@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 from host.commands import sheets
 from host.commands.exits import CommandError, Exit
-from host.commands.operator import operator
 from host.commands.output import console, say, write_json
 from host.commands.workplace import reading, working
 from host.database import database
@@ -34,6 +33,7 @@ from host.views import ExternalTask, TokenList
 from host.workflows.catalogue import WORKFLOWS
 from shared_contracts.base import dump
 from shared_contracts.contract import FROM_TOKEN, READING, offerable
+from shared_contracts.operator import operator
 from shared_contracts.task_token import CallDetails
 from shared_contracts.tools import TOOLS
 

@@ -12,7 +12,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 from host import pulse
 from host.commands.exits import CommandError, Exit
-from host.commands.operator import operator
 from host.commands.output import say, write_json
 from host.commands.workplace import choice, working
 from host.database import NO_CONNECTION_STRING
@@ -21,6 +20,7 @@ from host.stack.stack import temporary_database
 from host.store.migrate import make_roles
 from host.store.migrate import migrate as bring_up
 from host.workflows.catalogue import WORKFLOWS
+from shared_contracts.operator import operator
 
 if TYPE_CHECKING:
     from host.wiring import Driver

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import getpass
 import hashlib
 import json
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from psycopg import errors
 
 from shared_contracts.base import Money
+from shared_contracts.operator import operator
 from tests.integration.test_tool_server_cli import Run
 from tests.support.tool_approvals import Person, trusted
 from tests.support.tool_orders import order
@@ -54,7 +54,7 @@ def test_an_approver_is_trusted_by_a_named_operator_and_the_same_file_again_chan
     (listed,) = run.json("approver", "list")
     assert {name: listed[name] for name in ("name", "tenant_id", "limit", "kid", "substitutes", "trusted_by")} == {
         "name": "tanaka", "tenant_id": "acme", "limit": {"amount": 500_000, "currency": "JPY"}, "kid": TANAKA.kid,
-        "substitutes": ["suzuki"], "trusted_by": getpass.getuser(),
+        "substitutes": ["suzuki"], "trusted_by": operator(),
     }  # fmt: skip
     assert run("approver", "list") == 0
     assert "tanaka" in run.out
@@ -68,7 +68,7 @@ def test_other_terms_are_a_new_row_and_the_old_one_stays(shop: Shop, run: Run, t
     rows = shop.rows(
         "SELECT limit_amount, ended_how, ended_by, ended_at >= trusted_at FROM returns.approvers ORDER BY seq"
     )
-    me = getpass.getuser()
+    me = operator()
     assert rows == [(500_000, "replaced", me, True), (900_000, "replaced", me, True), (500_000, None, None, None)]
     assert len(run.json("approver", "list")) == 1
 
@@ -89,7 +89,7 @@ def test_a_revoked_key_stays_revoked_and_its_person_needs_a_new_one(
     newer = Person.named("tanaka")
     assert run("approver", "trust", str(newer.file(tmp_path))) == 0
     states = {row["kid"]: row["revoked_by"] for row in run.json("approver", "list")}
-    assert states == {TANAKA.kid: getpass.getuser(), newer.kid: None}
+    assert states == {TANAKA.kid: operator(), newer.kid: None}
     assert run("approver", "revoke", "tanaka") == 0
     assert newer.kid in run.out
 

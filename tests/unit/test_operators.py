@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from host.commands.operators import operator_of
 from host.database import NotReadyError
 from host.domain.principals import Act, Operator
 from host.settings import Settings
+from shared_contracts.operator import operator
 
 AUTHZ = Path(__file__).parents[2] / "host" / "data" / "authz-v7.json"
 
@@ -88,3 +91,11 @@ def test_an_operator_of_one_tenant_covers_no_other():
     assert (one.covers("acme-jp"), one.covers("hoshi-jp"), one.covers("*")) == (True, False, False)
     with pytest.raises(ValidationError):
         Operator.model_validate({"name": "kato", "tenant_id": "acme-jp", "may": ["stop"]})
+
+
+def test_who_runs_a_command_is_the_systems_word_whatever_a_variable_says(monkeypatch: pytest.MonkeyPatch):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "sato")
+    assert operator() == pwd.getpwuid(os.getuid()).pw_name
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)
+    assert operator() == "uid-4000000000"

@@ -33,10 +33,12 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def reads_environment(tree: ast.Module) -> bool:
-    names = {"environ", "environb", "getenv"}
+    names = {"environ", "environb", "getenv", "getuser"}  # the last asks LOGNAME and USER before the system
     used = any(isinstance(node, ast.Attribute) and node.attr in names for node in ast.walk(tree))
     imported = any(
-        isinstance(node, ast.ImportFrom) and node.module == "os" and names & {alias.name for alias in node.names}
+        isinstance(node, ast.ImportFrom)
+        and node.module in {"os", "getpass"}
+        and names & {alias.name for alias in node.names}
         for node in ast.walk(tree)
     )
     return used or imported
@@ -61,7 +63,13 @@ def test_only_the_settings_read_the_environment():
 
 
 def test_the_scan_for_the_environment_finds_every_way_of_reading_it():
-    for text in ("import os\nos.environ['A']", "from os import environ", "import os\nos.getenv('A')"):
+    ways = (
+        "import os\nos.environ['A']",
+        "from os import environ",
+        "import os\nos.getenv('A')",
+        "from getpass import getuser",
+    )
+    for text in ways:
         assert reads_environment(ast.parse(text)), text
     assert not reads_environment(ast.parse("import os\nos.getpid()"))
 
