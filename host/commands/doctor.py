@@ -20,6 +20,7 @@ from host.commands.output import command, console, plain, write_json
 from host.commands.rollout_read import said_now
 from host.commands.stopped import WORKS_AS
 from host.database import NotReadyError, database
+from host.rights import read_authorization
 from host.settings import (
     Settings,
     SettingsError,
@@ -86,11 +87,23 @@ async def _findings() -> AsyncIterator[Check]:
         return
     where = "this machine's own stack" if found is None else "the database and tool server of the settings"
     yield Check("settings", True, f"{len(settings.model_fields_set)} set; works with {where}", "")
+    yield _authorization(settings)
     for finding in look.check_environment(libpq_variables()):
         yield finding
     yield look.check_auditors(of_auditors(settings), elsewhere(settings))
     async for finding in _own_stack(settings) if found is None else _elsewhere(settings, found):
         yield finding
+
+
+def _authorization(settings: Settings) -> Check:
+    """Say which set counts: the one that comes with the program is an example, with names that others know."""
+    try:
+        version = read_authorization(settings.authz_file).version
+    except NotReadyError as error:
+        return Check("authorization set", False, str(error), "mend the file that KESSAI_AUTHZ_FILE names")
+    chosen = "authz_file" in settings.model_fields_set
+    of = str(settings.authz_file) if chosen else "the program, an example; KESSAI_AUTHZ_FILE names one of your own"
+    return Check("authorization set", True, f"{version} of {of}", "")
 
 
 def _packaged(name: str) -> str:

@@ -22,7 +22,8 @@ _THEIRS = (
     "which kessai secrets makes; where it has them, its log says sealing_waits and why"
 )
 _BOTH = (
-    "let a worker run that reaches the tool server, and give both one seal-keys.json; see head_refused in their logs"
+    "let a worker run that reaches the tool server, and give both one seal-keys.json; the worker's log says why as "
+    "head_refused, the tool server's as refused with a reason that begins with head"
 )
 
 

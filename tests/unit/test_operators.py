@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from host.commands.doctor import _authorization
 from host.commands.exits import CommandError, Exit
 from host.commands.operators import operator_of
 from host.database import NotReadyError
@@ -99,3 +100,11 @@ def test_who_runs_a_command_is_the_systems_word_whatever_a_variable_says(monkeyp
     assert operator() == pwd.getpwuid(os.getuid()).pw_name
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)
     assert operator() == "uid-4000000000"
+
+
+def test_the_doctor_says_which_set_counts_and_that_the_programs_own_is_an_example(tmp_path: Path):
+    own, broken = settings_with(tmp_path, [{"name": "sato", "tenant_id": "*", "may": []}]), tmp_path / "none.json"
+    example, chosen, lost = map(_authorization, (Settings(), own, Settings(authz_file=broken)))
+    assert (example.well, "an example" in example.detail, "KESSAI_AUTHZ_FILE" in example.detail) == (True, True, True)
+    assert (chosen.well, chosen.detail) == (True, f"authz-v7 of {own.authz_file}")
+    assert (lost.well, str(broken) in lost.detail) == (False, True)
