@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from pydantic import ValidationError
 
@@ -27,7 +27,7 @@ from shared_contracts.tools import TOOLS
 from tool_server.call import Caller
 from tool_server.jwk import TrustedKey
 from tool_server.jws import Reason, read_signed
-from tool_server.keys import Keyring
+from tool_server.keys import Keyring, Trust, TrustedIssuer
 from tool_server.seen import Seen, digest_of
 
 READINESS_TASK = "readiness"
@@ -53,15 +53,15 @@ class Verifier:
         self._seen.under(trust, now)
         digest = digest_of(token)
         seen = self._seen.find(digest)
-        found = self._first(token, trust.keys, now) if seen is None else _again(seen, trust.keys[seen.kid], now)
+        found = self._first(token, trust, now) if seen is None else _again(seen, trust.keys[seen.kid], now)
         if isinstance(found, Caller):
             self._seen.keep(digest, found)
         elif seen is not None:
             self._seen.drop(digest)
         return found
 
-    def _first(self, token: str, keys: Mapping[str, TrustedKey], now: float) -> Caller | Reason:
-        signed = read_signed(token, keys)
+    def _first(self, token: str, trust: Trust, now: float) -> Caller | Reason:
+        signed = read_signed(token, trust.keys)
         if isinstance(signed, Reason):
             return signed
         if _ended(signed.key, now):
@@ -73,14 +73,16 @@ class Verifier:
             claims = TaskClaims.model_validate_json(signed.payload)
         except (NotJsonError, ValidationError):
             return Reason.CLAIMS
-        fault = self._fault(claims, signed.key.issuer, now)
+        fault = self._fault(claims, trust.issuers[signed.key.issuer], now)
         if fault is not None:
             return fault
         return Caller(claims=claims, kid=signed.key.kid, scopes=frozenset(claims.scope.split()))
 
-    def _fault(self, claims: TaskClaims, issuer: str, now: float) -> Reason | None:
-        if claims.iss != issuer:
+    def _fault(self, claims: TaskClaims, issuer: TrustedIssuer, now: float) -> Reason | None:
+        if claims.iss != issuer.issuer:
             return Reason.ISSUER
+        if not issuer.speaks_for(claims.tenant_id):
+            return Reason.TENANT
         if claims.aud != self._resource:
             return Reason.AUDIENCE
         fault = _time_fault(claims, now)

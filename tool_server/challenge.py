@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,7 +34,7 @@ class Challenges:
         return f'Bearer error="insufficient_scope", error_description="{description}", {needed}{self._metadata}'
 
 
-def metadata(resource: str, issuers: tuple[str, ...]) -> dict[str, Any]:
+def metadata(resource: str, issuers: Iterable[str]) -> dict[str, Any]:
     """Give the protected-resource metadata; issuers stand there as they are compared, character by character."""
     return {
         "resource": resource,

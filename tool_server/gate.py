@@ -44,6 +44,7 @@ _KEPT = frozenset({"authorization", "content-type", "content-encoding", "content
 _TOLD = {
     Reason.TYPE: "The token is of another type.",
     Reason.ISSUER: "The token names another issuer than the one that its key belongs to.",
+    Reason.TENANT: "The token names a tenant that its issuer does not speak for.",
     Reason.AUDIENCE: "The token was issued for another resource.",
     Reason.EXPIRED: "The token has expired.",
     Reason.NOT_YET: "The token is not valid yet; compare the clocks.",

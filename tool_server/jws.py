@@ -39,6 +39,7 @@ class Reason(StrEnum):
     TYPE = "type"
     CLAIMS = "claims"
     ISSUER = "issuer"
+    TENANT = "tenant"
     AUDIENCE = "audience"
     NOT_YET = "not_yet"
     EXPIRED = "expired"

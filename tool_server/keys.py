@@ -1,8 +1,15 @@
 """Whose signatures are trusted: the issuers' file and the JWK sets it names, as they stand on disk now.
 
+<<<<<<< HEAD
 Invariant: fail closed. A file that is missing, broken, writable by everybody, or holds one key that must not be trusted
 leaves no key at all, until it is mended; the server says so in its log and in `/readyz`. A removed key is refused from
 the next token on: the files' stamps are compared at every verification, so nothing is trusted longer than the file.
+=======
+Invariant: an issuer speaks for the tenants of its row and for no other. Fail closed: a file that is missing, broken, or
+holds one key that must not be trusted leaves no key at all, until it is mended; the server says so in its log and in
+`/readyz`. A removed key is refused from the next token on: the files' stamps are compared at every verification, so
+nothing is trusted longer than the file.
+>>>>>>> a4df163 (wip)
 """
 
 from __future__ import annotations
@@ -11,13 +18,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import structlog
 from pydantic import Field, TypeAdapter, ValidationError
 
-from shared_contracts.base import Contract
+from shared_contracts.base import Contract, Identifier
 from shared_contracts.task_token import Party
+from shared_contracts.told import complaints
 from tool_server.errors import TrustError
 from tool_server.json_file import read_json
 from tool_server.jwk import TrustedKey, trusted_key
@@ -31,10 +39,15 @@ Stamp = tuple[int, int, int, int] | None  # modified (ns), size, inode, mode; No
 
 
 class TrustedIssuer(Contract):
-    """One row of the issuers' file; a relative path is relative to that file."""
+    """One row of the issuers' file; a relative path is relative to that file. `every`: a host of one's own."""
 
     issuer: Party
     jwks_file: Annotated[str, Field(min_length=1, max_length=4096)]
+    tenants: Annotated[list[Identifier], Field(min_length=1)] | Literal["every"]
+
+    def speaks_for(self, tenant: str) -> bool:
+        """Tell whether it may name this tenant."""
+        return self.tenants == "every" or tenant in self.tenants
 
 
 _ISSUERS: TypeAdapter[list[TrustedIssuer]] = TypeAdapter(list[TrustedIssuer])
@@ -42,10 +55,10 @@ _ISSUERS: TypeAdapter[list[TrustedIssuer]] = TypeAdapter(list[TrustedIssuer])
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The keys by `kid`, the issuers they belong to; `problem` is set, and both are empty, when nothing is trusted."""
+    """The keys by `kid`, the issuers by name; `problem` is set, and both are empty, when nothing is trusted."""
 
     keys: Mapping[str, TrustedKey]
-    issuers: tuple[str, ...]
+    issuers: Mapping[str, TrustedIssuer]
     problem: str | None
 
 
@@ -68,7 +81,7 @@ class Keyring:
             trust = self._read()
         except TrustError as error:
             log.critical("keys_unusable", problem=str(error))
-            return Trust(MappingProxyType({}), (), str(error))
+            return Trust(MappingProxyType({}), MappingProxyType({}), str(error))
         log.warning("keys_read_again", kids=sorted(trust.keys), issuers=list(trust.issuers))
         return trust
 
@@ -81,14 +94,16 @@ class Keyring:
                 _add(keys, trusted_key(row.issuer, member))
         if not keys:
             raise TrustError(f"{self._file} leads to no key; without one every token is refused")
-        return Trust(MappingProxyType(keys), tuple(row.issuer for row in issuers), None)
+        return Trust(MappingProxyType(keys), MappingProxyType({row.issuer: row for row in issuers}), None)
 
     def _issuers(self) -> list[TrustedIssuer]:
         value = self._json(self._file)
         try:
             issuers = _ISSUERS.validate_python(value)
-        except ValidationError:
-            raise TrustError(f'{self._file} is not a list of {{"issuer": …, "jwks_file": …}}') from None
+        except ValidationError as error:
+            wrong = "; ".join(complaints(error.errors(include_input=False, include_url=False), "the file"))
+            shape = '{"issuer": …, "jwks_file": …, "tenants": […]}'
+            raise TrustError(f"{self._file} is not a list of {shape}: {wrong}") from None
         if len({row.issuer for row in issuers}) != len(issuers):
             raise TrustError(f"{self._file} names an issuer twice")
         return issuers

@@ -175,9 +175,13 @@ def trusted_issuers(file: Path) -> list[dict[str, Any]]:
 
 
 def _trust(issuers: Path, issuer: str, jwks: Path) -> None:
-    """Our own entry, by a name beside it, so that both may be moved together; issuers that an operator added stay."""
+    """Our own entry, by a name beside it, so that both may be moved together; issuers that an operator added stay.
+
+    A host of ours serves every tenant of its authorization set; whom another issuer speaks for, its operator says.
+    """
     found = trusted_issuers(issuers)
-    wanted = [{"issuer": issuer, "jwks_file": jwks.name}, *(entry for entry in found if entry["issuer"] != issuer)]
+    ours = {"issuer": issuer, "jwks_file": jwks.name, "tenants": "every"}
+    wanted = [ours, *(entry for entry in found if entry["issuer"] != issuer)]
     if found != wanted:
         write_secret(issuers, json.dumps(wanted, indent=1) + "\n")
 

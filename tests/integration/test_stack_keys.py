@@ -114,11 +114,11 @@ def test_a_signing_key_that_is_none_is_refused(home: Home, content: str) -> None
 
 def test_an_issuer_that_an_operator_added_stays_and_ours_is_put_right(home: Home) -> None:
     files = ensure_keys(home)
-    theirs = {"issuer": "https://login.example.com", "jwks_file": "/etc/their/jwks.json"}
+    theirs = {"issuer": "https://login.example.com", "jwks_file": "/etc/their/jwks.json", "tenants": ["shop-9"]}
     files.issuers.write_text(json.dumps([theirs, {"issuer": issuer_of(home), "jwks_file": "/moved"}]))
     ensure_keys(home)
     assert json.loads(files.issuers.read_text()) == [
-        {"issuer": issuer_of(home), "jwks_file": files.jwks.name},
+        {"issuer": issuer_of(home), "jwks_file": files.jwks.name, "tenants": "every"},
         theirs,
     ]
     files.issuers.write_text("{}")

@@ -64,7 +64,7 @@ def test_every_role_has_a_password_of_its_own_and_a_line_for_libpq(secrets: Path
 def test_the_tool_server_trusts_the_key_also_after_the_directory_was_moved(secrets: Path, tmp_path: Path) -> None:
     moved = secrets.rename(tmp_path / "moved")
     trust = Keyring(moved / "issuers.json").trust()
-    assert trust.issuers == (COMPOSE_ISSUER,)
+    assert list(trust.issuers) == [COMPOSE_ISSUER]
     assert list(trust.keys) == [read_signing_key(moved / "signing.jwk")["kid"]]
 
 
@@ -117,7 +117,7 @@ def test_the_issuer_that_is_there_is_kept_and_another_is_refused(tmp_path: Path)
     with pytest.raises(StackError, match=r"https://own\.example"):
         write_secrets(own, COMPOSE_ISSUER)
     assert content(own) == before
-    assert Keyring(own / "issuers.json").trust().issuers == ("https://own.example",)
+    assert list(Keyring(own / "issuers.json").trust().issuers) == ["https://own.example"]
 
 
 def test_the_keys_of_a_home_are_no_directory_of_secrets(tmp_path: Path) -> None:

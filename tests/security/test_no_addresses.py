@@ -46,6 +46,14 @@ NETWORK = {
     "urllib3",
 }
 TOOL_SERVER = {"mail.py": {"aiosmtplib"}, "serve.py": {"socket"}}  # to its operator's mail server; to listen
+HOST = {  # to its operator's tool server, and for a suite of ours to loopback; the name and the ports of this machine
+    **{f"tool_client/{name}.py": {"httpx2"} for name in ("answer", "connection", "link")},
+    **{f"tool_client/{name}.py": {"aiohttp"} for name in ("heads", "readyz")},
+    "tool_client/transport.py": {"aiohttp", "httpx2"},
+    **{f"evaluation/{name}.py": {"aiohttp"} for name in ("contract_wire", "wire")},
+    **{name: {"socket"} for name in ("stack/ports.py", "wiring.py")},
+}
+OPENING = ["commit_wire.py", "processes.py", "knock.py"]  # a proxy of ours and two looks at whether somebody listens
 FETCHES = {"get", "post", "put", "patch", "delete", "head", "request", "ws_connect"}
 
 
@@ -105,11 +113,20 @@ def modules(package: Any) -> list[Path]:
     return sorted(Path(package.__file__).parent.rglob("*.py"))
 
 
+def networked(package: Any) -> dict[str, set[str]]:
+    root = Path(package.__file__).parent
+    found = {str(one.relative_to(root)): imported(one) & NETWORK for one in modules(package)}
+    return {name: of for name, of in found.items() if of}
+
+
 def test_the_tool_server_has_nothing_to_fetch_with() -> None:
-    root = Path(tool_server.__file__).parent
-    found = {str(one.relative_to(root)): imported(one) & NETWORK for one in modules(tool_server)}
-    assert {name: of for name, of in found.items() if of} == TOOL_SERVER
+    assert networked(tool_server) == TOOL_SERVER
     assert [one for one in modules(tool_server) if "open_connection" in one.read_text()] == []
+
+
+def test_whatever_of_the_host_knows_the_network_is_named_here() -> None:
+    assert networked(host) == HOST
+    assert [one.name for one in modules(host) if "open_connection" in one.read_text()] == OPENING
 
 
 def test_no_request_of_the_host_follows_a_redirect() -> None:
@@ -135,7 +152,7 @@ def test_keys_are_never_fetched_whatever_the_issuers_file_says(tmp_path: Path) -
         port = listener.getsockname()[1]
         issuers = tmp_path / "issuers.json"
         address = f"http://127.0.0.1:{port}/jwks.json"
-        issuers.write_text(json.dumps([{"issuer": "https://host.example", "jwks_file": address}]))
+        issuers.write_text(json.dumps([{"issuer": "https://host.example", "jwks_file": address, "tenants": "every"}]))
         with pytest.raises(NotTrusted):
             Keyring(issuers)
         with pytest.raises(BlockingIOError):  # nobody has come

@@ -13,17 +13,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from tests.support.server import StubDispatcher, running
-from tests.support.tokens import DROP, ISSUER, Issuer, b64
+from tests.support.tokens import DROP, ISSUER, Issuer, b64, changed
 from tool_server.auth import Verifier
 from tool_server.call import Caller
 from tool_server.errors import TrustError
 from tool_server.jws import Reason
 from tool_server.keys import Keyring
 
+ROW = {"issuer": ISSUER, "jwks_file": "jwks.json", "tenants": "every"}
+
 
 def keyring_of(directory: Path, *members: object) -> Keyring:
     (directory / "jwks.json").write_text(json.dumps({"keys": list(members)}))
-    (directory / "issuers.json").write_text(json.dumps([{"issuer": ISSUER, "jwks_file": "jwks.json"}]))
+    (directory / "issuers.json").write_text(json.dumps([ROW]))
     return Keyring(directory / "issuers.json")
 
 
@@ -188,11 +190,18 @@ def test_the_server_does_not_start_on_files_that_it_cannot_trust(tmp_path, file,
 
 def test_an_issuer_named_twice_is_refused(tmp_path):
     Issuer.at(tmp_path)
-    row = {"issuer": ISSUER, "jwks_file": "jwks.json"}
-    for rows in ([row, row], [{**row, "trusted": True}], [{"issuer": ISSUER}], [{**row, "issuer": ""}], [7]):
+    for rows in ([ROW, ROW], [{**ROW, "trusted": True}], [{"issuer": ISSUER}], [{**ROW, "issuer": ""}], [7]):
         (tmp_path / "issuers.json").write_text(json.dumps(rows))
         with pytest.raises(TrustError, match="issuers"):
             Keyring(tmp_path / "issuers.json")
+
+
+@pytest.mark.parametrize("tenants", [DROP, None, [], "", "all", "*", ["shop-1", ""], ["shop 1"], [None], {}, True, 1])
+def test_an_issuer_whose_tenants_are_not_said_is_trusted_for_none(tmp_path, tenants):
+    Issuer.at(tmp_path)
+    (tmp_path / "issuers.json").write_text(json.dumps([changed(ROW, {"tenants": tenants})]))
+    with pytest.raises(TrustError, match=r"\[0\]\.tenants"):
+        Keyring(tmp_path / "issuers.json")
 
 
 @pytest.mark.parametrize("file", ["issuers.json", "jwks.json"])
@@ -223,7 +232,7 @@ def test_a_file_that_everybody_can_write_trusts_nobody(tmp_path, file):
     assert keyring.trust().problem is None
     (tmp_path / file).chmod(0o666)
     trust = keyring.trust()
-    assert (dict(trust.keys), trust.issuers) == ({}, ())
+    assert (dict(trust.keys), dict(trust.issuers)) == ({}, {})
     assert "everybody can write it" in str(trust.problem)
     with pytest.raises(TrustError, match=file):
         Keyring(tmp_path / "issuers.json")

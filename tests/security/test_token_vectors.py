@@ -40,7 +40,9 @@ def loaded(directory: Path, group: Mapping[str, Any]) -> Mapping[str, TrustedKey
     members = group["key"].get("keys", [group["key"]])
     (directory / "jwks.json").write_text(json.dumps({"keys": members}))
     issuers = directory / "issuers.json"
-    issuers.write_text(json.dumps([{"issuer": "https://outside.example", "jwks_file": "jwks.json"}]))
+    issuers.write_text(
+        json.dumps([{"issuer": "https://outside.example", "jwks_file": "jwks.json", "tenants": "every"}])
+    )
     try:
         return Keyring(issuers).trust().keys
     except TrustError:

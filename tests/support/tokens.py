@@ -86,7 +86,7 @@ class Issuer:
         """Replace the published set, as an operator would: a new file in the place of the old one."""
         for path, value in (
             (self.jwks_file, {"keys": list(members)}),
-            (self.issuers_file, [{"issuer": self.name, "jwks_file": self.jwks_file.name}]),
+            (self.issuers_file, [{"issuer": self.name, "jwks_file": self.jwks_file.name, "tenants": "every"}]),
         ):
             new = path.with_suffix(".new")
             new.write_text(json.dumps(value), encoding="utf-8")

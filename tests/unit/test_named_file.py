@@ -69,7 +69,7 @@ def _load(path: Path) -> Any:
 
 def _jwks(path: Path) -> Any:
     issuers = path.with_name("issuers.json")
-    issuers.write_text(f'[{{"issuer": "https://host.example", "jwks_file": "{path.name}"}}]')
+    issuers.write_text(f'[{{"issuer": "https://host.example", "jwks_file": "{path.name}", "tenants": "every"}}]')
     return Keyring(issuers)
 
 

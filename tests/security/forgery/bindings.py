@@ -122,6 +122,28 @@ TENANT = [
         for tenant in ("ACME", "acme.", "acme-1", "#acme")
     ),
 ]
+
+
+def _by_partner(name: str = "get_order", **claims: Any) -> Callable[[Forge], Wire]:
+    return lambda f: f.call(f.token(f.keys.partner, tool=name, **claims), name)
+
+
+_FOREIGN = "a tenant that its issuer does not speak for"
+ISSUERS_TENANT = [
+    right(_FOREIGN, "one of the partner's two", _by_partner()),
+    *(Attempt(_FOREIGN, name, _by_partner(name, tenant_id="other"), proven("tenant")) for name in CALLS),
+    *(
+        Attempt(_FOREIGN, repr(tenant), _by_partner(tenant_id=tenant), proven("tenant"))
+        for tenant in ("every", "ACME", "Acme", "acme.", "acme-beta", "acm", "a", "#acme", "beta2", "acme#beta")
+    ),
+    *(
+        Attempt(
+            _FOREIGN, use, lambda f, of=of: f.call(getattr(f, of)(signer=f.keys.partner, tenant_id="other")),
+            proven("tenant"),
+        )
+        for use, of in (("as a probe", "probe"), ("as an outside host", "external"), ("to write", "outside_write"))
+    ),
+]  # fmt: skip
 CUSTOMER = [
     plain("the token of another customer"),
     right_write("the token of another customer"),
@@ -213,5 +235,5 @@ def _two(forge: Forge) -> list[Any]:
 
 
 ATTEMPTS: list[Attempt] = [
-    *TOOL, *ORDER, *ARGUMENTS, *TENANT, *CUSTOMER, *SCOPE, *NO_SCOPE, *DETAILS,
+    *TOOL, *ORDER, *ARGUMENTS, *TENANT, *ISSUERS_TENANT, *CUSTOMER, *SCOPE, *NO_SCOPE, *DETAILS,
 ]  # fmt: skip

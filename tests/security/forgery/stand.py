@@ -199,8 +199,9 @@ def _keys(directory: Path, port: int, shop: Shop) -> Keys:
     on_curve = {**ECAlgorithm.to_jwk(curve.public_key(), as_dict=True), "kid": "curve", "alg": "ES256"}
     _replace(host.jwks_file, json.dumps({"keys": [one.jwk() for one in (host, second, revoked)]}))
     _replace(partner.jwks_file, json.dumps({"keys": [partner.jwk(), on_curve]}))
-    rows = [(host.name, "jwks.json"), (partner.name, "partner/jwks.json")]
-    _replace(host.issuers_file, json.dumps([{"issuer": name, "jwks_file": file} for name, file in rows]))
+    rows = [(host.name, "jwks.json", "every"), (partner.name, "partner/jwks.json", ["acme", "beta"])]
+    names = ("issuer", "jwks_file", "tenants")
+    _replace(host.issuers_file, json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
     people = [Person.named(name) for name in ("tanaka", "suzuki", "gone")]
     asyncio.run(_trust(shop, revoked.kid, *people, Person.named("clerk-1"), Person.named("petty", 100)))
     action = shop.run(lambda tools: action_now(tools, DUE))
@@ -219,6 +220,7 @@ def _environment(shop: Shop, keys: Keys, port: int) -> dict[str, str]:
     ours = {
         "resource": keys.host.resource, "issuers_file": keys.host.issuers_file, "port": port,
         "maildir": shop.maildir, "rate_principal": 100_000, "rate_tenant": 100_000,
+        "rate_failures": 100_000,
         **{f"{name}_dsn": shop.settings.dsn_of(name).get_secret_value() for name in FAMILIES},
     }  # fmt: skip
     return plain | {f"KESSAI_TOOLS_{name.upper()}": str(value) for name, value in ours.items()}
