@@ -38,6 +38,7 @@ from tool_server.mcp_server import DispatcherProtocol, build_mcp_server
 from tool_server.readiness import unready
 from tool_server.sealing import Sealing, seal_parts
 from tool_server.settings import Settings
+from tool_server.turned_away import Failures
 
 log = structlog.get_logger()
 
@@ -51,9 +52,11 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
     parts = GateParts(
         verifier=Verifier(keyring, settings.resource),
         rates=Rates(settings.rate_principal, settings.rate_tenant),
+        failures=Failures(settings.rate_failures),
         challenges=challenges,
         life=life,
         log_refusal=dispatcher.log_refusal,
+        standing=dispatcher.standing,
     )
 
     async def healthz(_request: Request) -> Response:

@@ -80,6 +80,14 @@ class Dispatcher:
         early = self._refuse_early(caller, name, TOOLS.get(name), None, refused(code), perf_counter())
         await self._to_its_end(early)
 
+    async def standing(self, caller: Caller) -> str | None:
+        """Give the code for which a token is refused that asks for no call; None where it is not."""
+        try:
+            return await self._to_its_end(calls.standing(self._pools["orders"], caller))
+        except (UnavailableError, BusyError, psycopg.Error) as error:
+            log.warning("standing_unknown", **exception_fields(error))
+            return "unavailable"
+
     async def disabled(self) -> frozenset[str]:
         """Name the tools that an operator has removed; raises UnavailableError."""
         return await self._to_its_end(calls.disabled(self._pools["orders"]))

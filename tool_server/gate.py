@@ -1,4 +1,4 @@
-"""The way into `/mcp`: bearer → rate → media types → body → message → scope, then the protocol.
+"""The way into `/mcp`: bearer → rate → media types → body → message → scope → revocation, then the protocol.
 
 Invariant: nothing of a body is read before its sender is known, nothing is read beyond the limit, and no call goes
 on whose token lacks the tool's scope. What is refused here was not executed.
@@ -28,7 +28,7 @@ from tool_server.life import Life
 from tool_server.limits import Rates
 from tool_server.message import CALL, Message, read_message
 from tool_server.offer import OFFER
-from tool_server.turned_away import TurnedAway
+from tool_server.turned_away import Failures, TurnedAway
 
 log = structlog.get_logger()
 
@@ -57,13 +57,18 @@ _TOLD = {
 
 @dataclass(frozen=True, slots=True)
 class GateParts:
-    """What the gate decides with. `log_refusal` logs a call that is refused here."""
+    """What the gate decides with. `log_refusal` logs a call that is refused here.
+
+    `standing` tells why a token that asks for no call is refused; of a call, its own statement finds out.
+    """
 
     verifier: Verifier
     rates: Rates
+    failures: Failures
     challenges: Challenges
     life: Life
     log_refusal: Callable[[Caller, str, str], Awaitable[None]]
+    standing: Callable[[Caller], Awaitable[str | None]]
 
 
 class Gate:
@@ -79,43 +84,51 @@ class Gate:
             return
         with self._parts.life.hand():
             head = _kept(scope["headers"])
-            caller = self._admit(head)
+            caller = self._admit(head, _address(scope))
             if isinstance(caller, Response):
                 await caller(scope, receive, send)
                 return
             scope[CALLER] = caller
             await self._forward(scope, receive, send, head)
 
-    def _admit(self, head: dict[str, list[bytes]]) -> Caller | Response:
+    def _admit(self, head: dict[str, list[bytes]], address: str) -> Caller | Response:
         credentials = head.get("authorization", [])
         if not credentials:
-            self._away.note("token_missing", "missing")
-            return _challenged(401, "token_missing", self._parts.challenges.missing())
+            answer = _challenged("token_missing", self._parts.challenges.missing())
+            return self._failed(address, "token_missing", "missing", answer)
         bearer = _BEARER.fullmatch(credentials[0])
         if bearer is None or len(credentials) > 1:
-            return self._unknown(Reason.MALFORMED)
+            return self._unknown(address, Reason.MALFORMED)
         caller = self._parts.verifier.verify(bearer[1].decode("ascii"))
         if isinstance(caller, Reason):
-            return self._unknown(caller)
+            return self._unknown(address, caller)
         claims = caller.claims
         wait = self._parts.rates.admit(claims.iss, claims.sub, claims.tenant_id)
         if wait > 0:
-            log.warning("refused", code="rate_limited", tenant=claims.tenant_id, jti=claims.jti)
+            self._away.note("rate_limited", "rate", tenant=claims.tenant_id, jti=claims.jti)
             return _wait(refusal(429, "rate_limited"), wait)
         return caller
 
-    def _unknown(self, reason: Reason) -> Response:
+    def _failed(self, address: str, code: str, reason: str, answer: Response) -> Response:
+        """Give the answer, or that the address has to wait, having failed too often; the way in stands in both."""
+        self._away.note(code, reason)
+        wait = self._parts.failures.wait(address)
+        if wait == 0.0:
+            return answer
+        return _wait(_challenged("rate_limited", self._parts.challenges.missing(), 429), wait)
+
+    def _unknown(self, address: str, reason: Reason) -> Response:
         if reason is Reason.KEYS_UNUSABLE:
-            log.error("refused", code="unavailable", reason=reason.value)
+            self._away.note("unavailable", reason)
             return _wait(refusal(503, "unavailable", "No key is trusted at the moment; see the server's log."), 5)
-        self._away.note("token_invalid", reason.value)
         told = _TOLD.get(reason)
         description = "The token is not accepted." if told is None else told
         details = None if told is None else {"reason": reason.value}
-        return _with(
+        answer = _with(
             refusal(401, "token_invalid", description, details=details),
             {"WWW-Authenticate": self._parts.challenges.invalid(description)},
         )
+        return self._failed(address, "token_invalid", reason, answer)
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, head: dict[str, list[bytes]]) -> None:
         caller: Caller = scope[CALLER]
@@ -138,6 +151,8 @@ class Gate:
         """Hand a message over. A call that the protocol's own code refuses comes to no handler that would log it."""
         caller: Caller = scope[CALLER]
         refused = self._scope_fault(caller, message)
+        if refused is None and message.tool is None:
+            refused = await self._standing_fault(caller, message)
         if refused is not None:
             if message.tool is not None:
                 await self._parts.log_refusal(caller, message.tool, "scope_missing")
@@ -146,6 +161,15 @@ class Gate:
         await self._app(_said_plainly(scope), receive, send)
         if message.tool is not None and REACHED not in scope:
             await self._parts.log_refusal(caller, message.tool, "invalid_request")
+
+    async def _standing_fault(self, caller: Caller, message: Message) -> Response | None:
+        code = await self._parts.standing(caller)
+        if code is None:
+            return None
+        if code != "token_revoked":
+            return _wait(refusal(503, code, rpc_id=message.rpc_id), 1)
+        self._away.note(code, "revoked")
+        return _challenged(code, self._parts.challenges.invalid("The token was revoked."))
 
     def _scope_fault(self, caller: Caller, message: Message) -> Response | None:
         tool = OFFER.get(message.tool) if message.method == CALL and message.tool is not None else None
@@ -232,7 +256,13 @@ def _wait(response: Response, seconds: float) -> Response:
     return _with(response, {"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
-def _challenged(status: int, code: str, challenge: str) -> Response:
+def _address(scope: Scope) -> str:
+    """The peer of the connection, behind a proxy the proxy: what a header says of it anybody can write."""
+    peer = scope.get("client")
+    return "" if peer is None else str(peer[0])
+
+
+def _challenged(code: str, challenge: str, status: int = 401) -> Response:
     return _with(refusal(status, code), {"WWW-Authenticate": challenge})
 
 

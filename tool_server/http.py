@@ -1,9 +1,10 @@
 """HTTP/1.1 with an end to everything a caller may send: uvicorn's protocol, bounded in bytes and in time.
 
-Invariant: a request that is not complete after MESSAGE_SECONDS_MAX, a head above HEAD_BYTES_MAX, or a message above
-MESSAGE_BYTES_MAX (its sender was refused long before) ends its connection. uvicorn itself waits for ever.
-Nobody is shut out by connections on which nothing happens: above CONNECTIONS_KEPT the one that has asked for nothing
-for the longest time gives way to the newcomer.
+Invariant: a request that is not complete after MESSAGE_SECONDS_MAX, an answer that is not taken for as long, a head
+above HEAD_BYTES_MAX, a message above MESSAGE_BYTES_MAX (its sender was refused long before), or more than PIPELINED_MAX
+requests ahead of their answers end their connection. uvicorn itself waits for ever, and queues without end.
+Nobody is shut out by connections on which nothing happens: above the number that is held, the one that has asked for
+nothing for the longest time gives way to the newcomer.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEAD_BYTES_MAX = 64 * 1024
 MESSAGE_BYTES_MAX = 1024 * 1024  # four times the body limit: room for the answer to be read before the end
 MESSAGE_SECONDS_MAX = 20.0
-CONNECTIONS_KEPT = 900  # below the number at which requests are refused, so that the room is there in time
+PIPELINED_MAX = 16  # behind the one in hand; the clients that we know send none
+HEADER_BYTES = 32  # what one costs beside its letters, as HTTP/2 counts (RFC 9113 §6.5.2): 2,000 of them at most
+REFUSED_ABOVE = 2  # times the connections held, all of them at work, requests are refused: room is made before
 
 _PATH = re.compile(rb"[/?#]")
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
-class HeadTooLargeError(Exception):
-    """A head has more bytes than any honest one."""
+class TooMuchError(Exception):
+    """A head has more bytes than any honest one, or more requests wait than any honest client sends ahead."""
 
 
 class BoundedHttp(HttpToolsProtocol):
@@ -35,13 +38,13 @@ class BoundedHttp(HttpToolsProtocol):
     """
 
     seconds_max = MESSAGE_SECONDS_MAX
-    connections_kept = CONNECTIONS_KEPT
     asked_at = 0.0
     _open = True  # a connection on which nothing is ever sent is bounded in the same way
     _head = True
     _bytes = 0
     _head_bytes = 0
-    _deadline: asyncio.TimerHandle | None = None
+    _deadline: asyncio.TimerHandle | None = None  # of a message that comes in
+    _unread: asyncio.TimerHandle | None = None  # of what was answered and is not taken
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Start the clock of the first message."""
@@ -51,8 +54,9 @@ class BoundedHttp(HttpToolsProtocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clocks."""
         self._unwatch()
+        self._was_read()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -82,13 +86,15 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Count a header. One that comes behind the body is none: no proxy has looked at it (RFC 9110 §6.5.1)."""
-        self._count_head(len(name) + len(value))
+        self._count_head(len(name) + len(value) + HEADER_BYTES)
         if self._head:
             super().on_header(name, value)
 
     def send_400_response(self, msg: str) -> None:
         """Say that it is no HTTP, or too much of it."""
-        if self._head_bytes > HEAD_BYTES_MAX:
+        if self._is_ahead():
+            self.end(b"")
+        elif self._head_bytes > HEAD_BYTES_MAX:
             self.end(_HEAD_TOO_LARGE)
         else:
             super().send_400_response(msg)
@@ -96,6 +102,8 @@ class BoundedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Note that its head is complete."""
         self._head = False
+        if self._is_ahead():
+            raise TooMuchError
         self._believe_the_target()
         super().on_headers_complete()
 
@@ -104,6 +112,30 @@ class BoundedHttp(HttpToolsProtocol):
         self._open = False
         self.asked_at = self.loop.time()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next one; where this was the last, its answer is to be read."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._must_read()
+
+    def pause_writing(self) -> None:
+        """Note that what was answered is not taken."""
+        super().pause_writing()
+        self._must_read()
+
+    def resume_writing(self) -> None:
+        """Note that it is."""
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._was_read()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """End what has been idle for long."""
+        self.end(b"")
+
+    def _is_ahead(self) -> bool:
+        return len(self.pipeline) >= PIPELINED_MAX
 
     def _believe_the_target(self) -> None:
         """A host in the request's target outranks the Host header (RFC 9112 §3.2.2); whoever checks it must see it."""
@@ -115,19 +147,19 @@ class BoundedHttp(HttpToolsProtocol):
     def _count_head(self, size: int) -> None:
         self._head_bytes += size
         if self._head_bytes > HEAD_BYTES_MAX:
-            raise HeadTooLargeError  # what ends the parser's work; `send_400_response` answers
+            raise TooMuchError  # what ends the parser's work; `send_400_response` answers
 
     def _make_room(self) -> None:
         """Whoever holds many connections and asks for nothing loses them first: what works asks again and again."""
-        if len(self.connections) > self.connections_kept:
+        if self.limit_concurrency is not None and len(self.connections) * REFUSED_ABOVE > self.limit_concurrency:
             others = (one for one in self.connections if isinstance(one, BoundedHttp) and one is not self)
             idle = min((one for one in others if one.waits()), key=lambda one: one.asked_at, default=None)
             if idle is not None:
                 idle.end(b"")
 
     def waits(self) -> bool:
-        """Tell whether no whole request of it is in hand."""
-        answered = self.cycle is None or self.cycle.response_complete
+        """Tell whether no whole request of it is in hand, or its answer is not taken."""
+        answered = self.cycle is None or self.cycle.response_complete or self.flow.write_paused
         coming_in = self._open and not self._head and not self.pipeline  # what is unanswered is not whole yet
         return (answered or coming_in) and not self.transport.is_closing()
 
@@ -140,10 +172,23 @@ class BoundedHttp(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
 
+    def _must_read(self) -> None:
+        if self._unread is None:
+            self._unread = self.loop.call_later(self.seconds_max, self.transport.abort)
+
+    def _was_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
     def end(self, answer: bytes) -> None:
-        """End the connection, with these bytes as its last."""
+        """End the connection, with these bytes as its last; without any, what it has not read is given up."""
         transport: Any = self.transport
-        if not transport.is_closing():
-            if answer:
-                transport.write(answer)
+        if transport.is_closing():
+            return
+        if answer:
+            transport.write(answer)
             transport.close()
+            self._must_read()
+        else:
+            transport.abort()

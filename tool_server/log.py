@@ -4,13 +4,17 @@ Invariant: no token, argument, result or personal datum reaches a line. An excep
 places it passed, never its text; what a library logs is written as `shared_contracts.quiet` lets it be, and the MCP
 SDK's own lines, which can quote a request, as the place they came from. What PostgreSQL says to a connection that it
 refuses is written as it is: it names a host, a port, a database and a role, and knows of no row.
+However often a library says the same, as of every request that is no HTTP, its lines are bounded per window.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+import time
 import traceback
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,8 @@ import structlog
 from shared_contracts.quiet import said
 
 _FRAMES_MAX = 12
+WINDOW_SECONDS = 10.0
+LINES_MAX = 20  # of one place in a window; the rest is counted
 
 
 def exception_fields(error: BaseException) -> dict[str, Any]:
@@ -31,10 +37,30 @@ def exception_fields(error: BaseException) -> dict[str, Any]:
 
 
 class LibraryRecords(logging.Handler):
-    """Passes what libraries log through the same door, without what they quote."""
+    """Passes what libraries log through the same door, without what they quote, and LINES_MAX times from one place."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock, self._ends = clock, clock() + WINDOW_SECONDS
+        self._counts: Counter[str] = Counter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record as our own event."""
+        """Write one record as our own event, or count it."""
+        place = f"{record.module}:{record.lineno}"
+        if self._clock() >= self._ends:
+            self._begin()
+        self._counts[place] += 1
+        if self._counts[place] <= LINES_MAX:
+            self._write(record)
+
+    def _begin(self) -> None:
+        for place, count in self._counts.items():
+            if count > LINES_MAX:
+                structlog.get_logger().warning("library_in_all", place=place, count=count, seconds=WINDOW_SECONDS)
+        self._ends = self._clock() + WINDOW_SECONDS
+        self._counts.clear()
+
+    def _write(self, record: logging.LogRecord) -> None:
         fields: dict[str, Any] = {"library": record.name, "place": f"{record.module}:{record.lineno}"}
         if record.exc_info is not None and record.exc_info[1] is not None:
             fields |= exception_fields(record.exc_info[1])

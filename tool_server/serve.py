@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import resource
 import signal
 import socket
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from starlette.applications import Starlette
 from tool_server import log as logs
 from tool_server.app import build_app
 from tool_server.errors import AddressError, PortInUseError
-from tool_server.http import BoundedHttp
+from tool_server.http import REFUSED_ABOVE, BoundedHttp
 from tool_server.life import Life
 from tool_server.mcp_server import DispatcherProtocol
 from tool_server.settings import Settings
@@ -30,7 +31,7 @@ log = structlog.get_logger()
 
 DRAIN_SECONDS_MAX = 20
 KEEP_ALIVE_SECONDS = 75  # clients keep idle connections for less, so that they, not we, close first
-CONNECTIONS_MAX = 1000  # with so many at work: 503; those that ask for nothing give way before (tool_server.http)
+_OTHER_FILES = 256  # that a process has open beside its callers' connections: those to its database, its keys
 _BACKLOG = 512
 
 
@@ -64,14 +65,21 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 async def serve(
-    app: Starlette, listener: socket.socket, stop: asyncio.Event, http: type[BoundedHttp] = BoundedHttp
+    app: Starlette,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    connections: int,
+    http: type[BoundedHttp] = BoundedHttp,
 ) -> None:
-    """Serve the application on a bound socket, and close it, when `stop` is set and what is in hand is done."""
+    """Serve the application on a bound socket, and close it, when `stop` is set and what is in hand is done.
+
+    With twice as many `connections`, all at work: 503; those that ask for nothing give way before (`tool_server.http`).
+    """
     life: Life = app.state.life
     with listener:
         async with app.router.lifespan_context(app):
             log.info("serving", address=listener.getsockname())
-            server = _Uvicorn(_config(app, http))
+            server = _Uvicorn(_config(app, connections, http))
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -92,7 +100,7 @@ async def _drain(life: Life) -> None:
         log.warning("drain_cut_short", seconds=DRAIN_SECONDS_MAX)
 
 
-def _config(app: Starlette, http: type[BoundedHttp]) -> uvicorn.Config:
+def _config(app: Starlette, connections: int, http: type[BoundedHttp]) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=http,
@@ -105,7 +113,7 @@ def _config(app: Starlette, http: type[BoundedHttp]) -> uvicorn.Config:
         date_header=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=1,
-        limit_concurrency=CONNECTIONS_MAX,
+        limit_concurrency=connections * REFUSED_ABOVE,
     )
 
 
@@ -115,11 +123,22 @@ async def _serve_until_signalled(settings: Settings, dispatcher: DispatcherProto
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     app = build_app(settings, dispatcher)
-    await serve(app, bind(settings.host, settings.port), stop)
+    await serve(app, bind(settings.host, settings.port), stop, settings.connections)
+
+
+def _allow_files(count: int) -> None:
+    """Raise this process's own limit where it is too low for its connections, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < count:
+        log.warning("few_files", allowed=allowed, wanted=count)
 
 
 def run_server(settings: Settings, dispatcher: DispatcherProtocol) -> None:
     """Serve in this process until SIGTERM or SIGINT; raises ToolServerError where it cannot start."""
     logs.configure()
+    _allow_files(settings.connections * REFUSED_ABOVE + _OTHER_FILES)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve_until_signalled(settings, dispatcher))

@@ -61,7 +61,8 @@ class Settings(BaseSettings):
 
     `resource` is the canonical URI of this server: every token's exact audience. Its host is always served;
     `allowed_hosts` adds the other names that it is reached by, `allowed_origins` the browsers' origins.
-    Rates are calls per second and per replica.
+    Rates are calls per second and per replica; that of failures is per second and address, of requests that bring no
+    right token. `connections` is how many are held at once.
     """
 
     model_config = _CONFIG
@@ -76,6 +77,8 @@ class Settings(BaseSettings):
     allowed_origins: CommaList = ()
     rate_principal: PerSecond = 20.0
     rate_tenant: PerSecond = 100.0
+    rate_failures: PerSecond = 10.0
+    connections: Annotated[int, Field(ge=16, le=65_536)] = 1000
 
     orders_dsn: SecretStr = _dsn("the connection of the tools that read orders", "tools_orders")
     policies_dsn: SecretStr = _dsn("the connection of the tools that judge by the rules", "tools_policies")

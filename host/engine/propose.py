@@ -42,6 +42,7 @@ from shared_contracts.approval import Void
 from shared_contracts.contract import Tool
 
 log = structlog.get_logger()
+_WORTHLESS = frozenset({Void.MALFORMED, Void.UNKNOWN_KEY, Void.BAD_SIGNATURE, Void.OTHER_KEY})  # though it was recorded
 _NO_DECISION = PlannerFault("not_a_decision", "Answer with one tool call, a final answer or a hand-over.")
 _FAILED = PlannerFault("planner_failed", "The planner broke down; nothing was proposed.")
 
@@ -213,6 +214,8 @@ def redispatch(parts: Parts, step: Step) -> Wait | None:
 def _unapproved(parts: Parts, step: Step, tool: Tool, call: CallRecord) -> Wait | None:
     """An approval that has run out ends the case; one that is worth nothing is asked for again."""
     why = void(parts, step.state, tool, call)
+    if why in _WORTHLESS:
+        log.error("approval_void", workflow_id=str(step.state.task.workflow_id), reason=why)
     if why is Void.EXPIRED and step.workflow.transition(step.state.task.state, "approval_expired", Actor.ENGINE):
         return approval_expired(step)
     asked = step.state.evidence.asked

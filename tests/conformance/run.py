@@ -99,9 +99,10 @@ async def main(directory: Path) -> int:
     wrong = []
     with tempfile.TemporaryDirectory() as keys:
         issuer = Issuer.at(Path(keys), f"{origin}/mcp")
-        app = WithToken(build_app(settings_for(issuer, allowed_origins=(origin,)), StubDispatcher()), issuer)
+        settings = settings_for(issuer, allowed_origins=(origin,))
+        app = WithToken(build_app(settings, StubDispatcher()), issuer)
         stop = asyncio.Event()
-        serving = asyncio.create_task(serve(app, listener, stop))
+        serving = asyncio.create_task(serve(app, listener, stop, settings.connections))
         for revision in COUNTS:
             wrong += deviations(revision, *await judged(directory, f"{origin}/mcp", revision))
         stop.set()

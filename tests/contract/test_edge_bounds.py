@@ -27,12 +27,6 @@ class Quick(BoundedHttp):
     seconds_max = 0.5
 
 
-class Narrow(BoundedHttp):
-    """The same bound with fewer connections."""
-
-    connections_kept = 8
-
-
 def head(server: Server, *lines: bytes, token: str | None) -> bytes:
     sent = [b"POST /mcp HTTP/1.1", b"Host: 127.0.0.1:%d" % server.port, *lines]
     sent += [b"Content-Type: application/json", b"Accept: application/json, text/event-stream"]
@@ -186,12 +180,12 @@ def idle(server: Server, part: str) -> socket.socket:
 
 @pytest.mark.parametrize("part", ["nothing", "half a head", "half a body", "an answered request"])
 def test_connections_that_ask_for_nothing_shut_nobody_out_and_the_one_at_work_keeps_its_own(tmp_path, part):
-    with running(StubDispatcher(), tmp_path, http=Narrow) as server, contextlib.ExitStack() as held:
+    with running(StubDispatcher(), tmp_path, connections=16) as server, contextlib.ExitStack() as held:
         at_work = socket.create_connection(("127.0.0.1", server.port), timeout=10)
         held.enter_context(at_work)
         asked = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % server.port
         hoarded = []
-        for _ in range(40):
+        for _ in range(50):
             hoarded.append(held.enter_context(idle(server, part)))
             at_work.sendall(asked)
             assert status_of(at_work.recv(65536)) == 200
@@ -209,18 +203,15 @@ def test_a_request_in_hand_gives_way_to_nobody(tmp_path):
         assert go_on.wait(10)
         return Answered(ORDER)
 
-    class Tight(BoundedHttp):
-        connections_kept = 1
-
     class Slowly(StubDispatcher):
         async def dispatch(self, *call: Any) -> Answer:
             return await asyncio.to_thread(answer, *call)
 
-    with running(Slowly(), tmp_path, http=Tight) as server, ThreadPoolExecutor() as pool:
+    with running(Slowly(), tmp_path, connections=16) as server, ThreadPoolExecutor() as pool:
         calling = pool.submit(server.call)
         assert begun.wait(10)
         with contextlib.ExitStack() as held:
-            for _ in range(5):
+            for _ in range(25):
                 held.enter_context(idle(server, "an answered request"))
             go_on.set()
             assert calling.result(10).status_code == 200

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from host.engine.approve import ApprovalRefusedError, take_decision
 from host.engine.drive import drive, load
@@ -197,7 +198,10 @@ async def test_an_approval_whose_key_was_revoked_or_whose_approver_has_no_right_
                 with owners(parts) as sql:
                     sql.execute("UPDATE approver_key SET revoked_at = clock_now() WHERE name = 'tanaka'")
             rights = parts.authorization.model_copy(update={"approvers": APPROVERS[1:]})
-            state = await drive(replace(parts, authorization=rights), workflow_id)
+            with capture_logs() as said:
+                state = await drive(replace(parts, authorization=rights), workflow_id)
+            told = [line["reason"] for line in said if line["event"] == "approval_void"]
+            assert told == (["unknown_key"] if change == "key" else [])
             assert (state.task.state, state.task.reason) == ("WAITING_APPROVAL", "approval_void")
             assert state.evidence.asked is not None
             assert (await load(parts, workflow_id)).evidence.asked.version > first.version

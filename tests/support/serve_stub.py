@@ -43,7 +43,7 @@ def main() -> int:
     directory, port = Path(sys.argv[1]), int(sys.argv[2])
     issuer = Issuer.load(directory, f"http://127.0.0.1:{port}/mcp")
     try:
-        run_server(settings_for(issuer, port=port), Scripted(directory))
+        run_server(settings_for(issuer, port=port, rate_failures=10), Scripted(directory))
     except ToolServerError as error:
         print(error, file=sys.stderr)  # noqa: T201 - what the command line does with it
         return 15

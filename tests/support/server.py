@@ -74,6 +74,7 @@ class StubDispatcher:
     calls: list[tuple[Caller, str, Mapping[str, Any] | None]] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     logged: queue.SimpleQueue[tuple[str, str]] = field(default_factory=queue.SimpleQueue)  # to wait for a refusal's log
+    standings: dict[str, str] = field(default_factory=dict)  # by `jti`; what is not here stands well
     entered: int = 0
 
     async def __aenter__(self) -> Self:
@@ -93,6 +94,9 @@ class StubDispatcher:
     async def log_refusal(self, _caller: Caller, name: str, code: str) -> None:
         self.refused.append((name, code))
         self.logged.put((name, code))
+
+    async def standing(self, caller: Caller) -> str | None:
+        return self.standings.get(caller.claims.jti)
 
     async def disabled(self) -> frozenset[str]:
         return self.removed
@@ -174,6 +178,7 @@ def settings_for(issuer: Issuer, **changes: Any) -> Settings:
         "port": 0,
         "rate_principal": 100_000,  # a test of the limit sets its own
         "rate_tenant": 100_000,
+        "rate_failures": 100_000,
         **{f"{family}_dsn": "unused" for family in FAMILIES},
     }
     return Settings(**{**base, **changes})
@@ -187,13 +192,14 @@ def running(
     listener = bind("127.0.0.1", 0)
     port = listener.getsockname()[1]
     issuer = Issuer.at(directory, f"http://127.0.0.1:{port}/mcp")
-    app = build_app(settings_for(issuer, **settings), dispatcher)
+    chosen = settings_for(issuer, **settings)
+    app = build_app(chosen, dispatcher)
     loop, stop, failed = uvloop.new_event_loop(), asyncio.Event(), []
 
     def work() -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             try:
-                runner.run(serve(app, listener, stop, http))
+                runner.run(serve(app, listener, stop, chosen.connections, http))
             except Exception as error:  # noqa: BLE001 - raised again in the test's own thread
                 failed.append(error)
 

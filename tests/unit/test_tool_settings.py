@@ -23,7 +23,8 @@ def read(monkeypatch: pytest.MonkeyPatch, **changes: str) -> Settings:
 
 def test_the_limits_are_on_unless_somebody_raises_them(monkeypatch):
     settings = read(monkeypatch)
-    assert (settings.rate_principal, settings.rate_tenant) == (20, 100)
+    assert (settings.rate_principal, settings.rate_tenant, settings.rate_failures) == (20, 100, 10)
+    assert settings.connections == 1000
     assert (settings.allowed_hosts, settings.allowed_origins) == ((), ())
 
 
@@ -72,6 +73,7 @@ def test_a_resource_that_could_be_spelt_in_two_ways_is_refused(monkeypatch, reso
 
 MALFORMED = (
     "RATE_PRINCIPAL=0 RATE_PRINCIPAL=-1 RATE_TENANT=off RATE_TENANT=inf RATE_TENANT=nan PORT=70000 SMTP_TLS=maybe"
+    " RATE_FAILURES=0 RATE_FAILURES=none CONNECTIONS=0 CONNECTIONS=off CONNECTIONS=1000000"
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from tool_server.turned_away import LINES_MAX, WINDOW_SECONDS, TurnedAway
+from tool_server.turned_away import LINES_MAX, WINDOW_SECONDS, Failures, TurnedAway
 
 
 class Clock:
@@ -49,3 +49,28 @@ def test_a_quiet_window_is_not_told_of():
             clock.now += WINDOW_SECONDS / LINES_MAX + 0.01
             door.note("token_invalid", "signature")
     assert {line["event"] for line in lines} == {"refused"}
+
+
+def test_another_door_has_words_and_a_number_of_its_own():
+    clock = Clock()
+    door = TurnedAway(clock, event="approval_refused", alarm="many_approvals_refused", numbers="in_all", lines_max=5)
+    with capture_logs() as lines:
+        for _ in range(20):
+            door.note("approval_refused", "bad_signature", jti="j-1")
+        clock.now += WINDOW_SECONDS
+        door.note("approval_refused", "used")
+    assert [line["event"] for line in lines] == [
+        *["approval_refused"] * 5, "many_approvals_refused", "in_all", "approval_refused",
+    ]  # fmt: skip
+    assert (lines[0]["reason"], lines[0]["jti"]) == ("bad_signature", "j-1")
+    assert lines[6]["reasons"] == {"bad_signature": 20}
+
+
+def test_an_address_fails_as_often_as_its_rate_allows_and_takes_nothing_from_another():
+    clock = Clock()
+    failures = Failures(2.0, clock)
+    assert [failures.wait("192.0.2.1") for _ in range(4)] == [0.0] * 4
+    assert 0 < failures.wait("192.0.2.1") <= 0.5 + 1e-6
+    assert failures.wait("192.0.2.2") == 0.0
+    clock.now += 0.5
+    assert failures.wait("192.0.2.1") == 0.0

@@ -77,6 +77,12 @@ async def disabled(pool: Pool) -> frozenset[str]:
     return frozenset(names)
 
 
+async def standing(pool: Pool, caller: Caller) -> str | None:
+    """Give the code for which a token is refused that asks for no call; a call's own statement looks for itself."""
+    (code,) = await pool.one(CALLS["standing"], {"kid": caller.kid, "jti": caller.claims.jti})
+    return None if code is None else str(code)
+
+
 async def forget_tokens(pool: Pool) -> int:
     """Forget a batch of used tokens that have long expired; give how many."""
     (forgotten,) = await pool.one(CALLS["forget_tokens"], {})

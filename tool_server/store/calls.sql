@@ -15,6 +15,10 @@ SELECT coalesce(array_agg(s.tool), '{}')
 FROM (SELECT DISTINCT ON (tool) tool, enabled FROM calls.tool_switch ORDER BY tool, seq DESC) AS s
 WHERE NOT s.enabled
 
+-- What is refused of a token, whatever it asks for; no tool, so none is disabled.
+-- name: standing
+SELECT calls.gate(jsonb_build_object('kid', %(kid)s::text, 'jti', %(jti)s::text))
+
 -- name: forget_tokens
 SELECT calls.forget_tokens()
 

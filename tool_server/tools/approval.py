@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from shared_contracts.approval import (
@@ -31,8 +30,12 @@ from shared_contracts.base import Money, dump
 from tool_server.call import Call, Refused, refused
 from tool_server.store import approvals as store
 from tool_server.store.pool import Connection
+from tool_server.turned_away import TurnedAway
 
-log = structlog.get_logger()
+_FEW = 5  # within ten seconds; an honest host has less
+_AWAY = TurnedAway(
+    event="approval_refused", alarm="many_approvals_refused", numbers="approvals_refused", lines_max=_FEW
+)
 NOTHING_MORE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -61,9 +64,9 @@ def void(call: Call, why: Void, event: ApprovalEvent | None, details: Mapping[st
 
     Where the action is another one by now, `details` tells what it would be, for the host to ask again about.
     """
-    event_id = None if event is None else event.event_id
     claims = call.caller.claims
-    log.warning("approval_refused", reason=why.value, event_id=event_id, tenant=claims.tenant_id, jti=claims.jti)
+    known = {"tenant": claims.tenant_id, "jti": claims.jti} | ({} if event is None else {"event_id": event.event_id})
+    _AWAY.note("approval_refused", why.value, **known)
     return refused("approval_refused", {"reason": why.value, **details}, event)
 
 

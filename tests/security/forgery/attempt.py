@@ -33,6 +33,7 @@ class Answer:
 
 NO_HTTP = Answer(400)
 MISSING = Answer(401, "token_missing")
+REVOKED = Answer(401, "token_revoked")
 UNPROVEN = Answer(401, "token_invalid")  # one answer, whatever was wrong
 UNTRUSTED = Answer(503, "unavailable")  # the set of keys is not one, so that no key is trusted
 

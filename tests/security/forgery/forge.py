@@ -209,6 +209,16 @@ class Forge:
             secrets=((() if token is None else tuple(token.split("."))) + secrets),
         )
 
+    def ask(self, token: str, method: str, era: str) -> Wire:
+        """What a token is needed for beside calls."""
+        hello = {"protocolVersion": era, "capabilities": {}, "clientInfo": {"name": "forge", "version": "1"}}
+        text, plain = request(method, hello if method == "initialize" else None, era=era, token=token)
+        if method.startswith("notifications/"):
+            text = json.dumps({name: value for name, value in json.loads(text).items() if name != "id"})
+        lines = {"Host": f"127.0.0.1:{self.port}", "Connection": "close", **plain}
+        headers = tuple(f"{name}: {value}".encode() for name, value in lines.items())
+        return Wire(b"POST /mcp HTTP/1.1", headers, text.encode(), tuple(token.split(".")))
+
     def changed_header(self, token: str, changes: dict[str, Any]) -> str:
         """The same payload and signature under another header."""
         header = changed(self.header(), changes)

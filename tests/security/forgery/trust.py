@@ -9,8 +9,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tests.security.forgery.attempt import UNPROVEN, UNTRUSTED, Attempt, plain, right, told
-from tests.security.forgery.forge import CALLS, DROP, Forge, Wire
+from tests.security.forgery.attempt import REVOKED as NO_MORE
+from tests.security.forgery.attempt import UNPROVEN, UNTRUSTED, Attempt, as_it_stands, plain, right, told
+from tests.security.forgery.forge import CALLS, DROP, LEGACY, MODERN, Forge, Wire
 from tests.security.forgery.stand import Stand
 from tests.support.tokens import Issuer, b64
 
@@ -85,6 +86,35 @@ def _revoking() -> Within:
     return within
 
 
+def _asking(token: Callable[[Forge], str], method: str, era: str) -> Callable[[Forge], Wire]:
+    """What needs a token and calls nothing."""
+    return lambda f: f.ask(token(f), method, era)
+
+
+def _revoked_key(forge: Forge) -> str:
+    return forge.token(forge.keys.revoked)
+
+
+ASKED = ("initialize", "notifications/initialized", "ping", "server/discover", "tools/list", "prompts/list", "no/such")
+BEYOND_CALLS = [
+    *(
+        right("a revoked token that calls nothing", f"a good one, {method} in {era}", _asking(Forge.token, method, era))
+        for method, era in (("tools/list", MODERN), ("tools/list", LEGACY), ("initialize", LEGACY), ("ping", LEGACY))
+    ),
+    *(
+        Attempt(
+            "a revoked token that calls nothing", f"{what}, {method} in {era}", _asking(token, method, era), NO_MORE,
+            within=within,
+        )
+        for what, token, within in (
+            ("its key", _revoked_key, as_it_stands), ("itself", Forge.token, _revoking()),
+            ("a probe", Forge.probe, _revoking()),
+        )
+        for method in ASKED
+        for era in (MODERN, LEGACY)
+        if what != "a probe" or method in {"tools/list", "initialize"}
+    ),
+]  # fmt: skip
 REVOKED_TOKENS = [
     plain("a revoked token"),
     *(
@@ -212,4 +242,4 @@ BROKEN_FILES = [
     ),
 ]
 
-ATTEMPTS: list[Attempt] = [*ROTATED, *REVOKED, *REVOKED_TOKENS, *UNTRUSTED_SETS, *NO_KEYS, *BROKEN_FILES]
+ATTEMPTS: list[Attempt] = [*ROTATED, *REVOKED, *REVOKED_TOKENS, *BEYOND_CALLS, *UNTRUSTED_SETS, *NO_KEYS, *BROKEN_FILES]
