@@ -1,15 +1,9 @@
 """Whose signatures are trusted: the issuers' file and the JWK sets it names, as they stand on disk now.
 
-<<<<<<< HEAD
-Invariant: fail closed. A file that is missing, broken, writable by everybody, or holds one key that must not be trusted
-leaves no key at all, until it is mended; the server says so in its log and in `/readyz`. A removed key is refused from
-the next token on: the files' stamps are compared at every verification, so nothing is trusted longer than the file.
-=======
-Invariant: an issuer speaks for the tenants of its row and for no other. Fail closed: a file that is missing, broken, or
-holds one key that must not be trusted leaves no key at all, until it is mended; the server says so in its log and in
-`/readyz`. A removed key is refused from the next token on: the files' stamps are compared at every verification, so
-nothing is trusted longer than the file.
->>>>>>> a4df163 (wip)
+Invariant: an issuer speaks for the tenants of its row and for no other. Fail closed: a file that is missing, broken,
+writable by everybody, or holds one key that must not be trusted leaves no key at all, until it is mended; the server
+says so in its log and in `/readyz`. A removed key is refused from the next token on: the files' stamps are compared at
+every verification, so nothing is trusted longer than the file.
 """
 
 from __future__ import annotations

@@ -16,7 +16,19 @@ from typing import Any
 
 import uvloop
 
-from tests.bench import approving, claims, command, counts, durable, evaluation, governed, isolation, returns, waiting
+from tests.bench import (
+    abuse,
+    approving,
+    claims,
+    command,
+    counts,
+    durable,
+    evaluation,
+    governed,
+    isolation,
+    returns,
+    waiting,
+)
 from tests.bench.figures import Figure, as_json, show
 from tests.bench.stand import NotDurableError, Stand, machine, stand
 
@@ -44,6 +56,7 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "claims": ("A claim's four reads on a running stack", claims.measure),
     "governed": ("A governed read beside the bare server's", governed.measure),
     "isolation": ("Rows bound to the token, read by read", isolation.measure),
+    "abuse": ("A right client while another floods the tool server", abuse.measure),
     "waiting": ("100,000 workflows waiting", waiting.measure),
     "approving": ("A person's yes", approving.measure),
     "command": ("From the command to COMPLETED", command.measure),
