@@ -90,8 +90,8 @@ $(SUITE)/.installed: tests/conformance/package.json tests/conformance/package-lo
 	cd $(SUITE) && npm ci $(NPM_OPTIONS)
 	@touch $@
 
-# clients that nobody here wrote, each in a place of its own: what they need has no place in what the product needs;
-# npm ci refuses a lock without an optional part for Windows that not every registry has
+# clients that nobody here wrote, each in a place of its own: what they need has no place in what the product needs; an
+# optional part for Windows that not every registry has is left out of the lock, with the line that asks for it
 clients: $(INSTALLED) $(CLIENTS)/.installed
 	$(BIN)/python -m tests.clients.run $(CLIENTS)
 
@@ -100,7 +100,7 @@ $(CLIENTS)/.installed: tests/clients/package.json tests/clients/package-lock.jso
 	@command -v npm >/dev/null || { echo "npm is needed for two of the clients" >&2; exit 1; }
 	mkdir -p $(CLIENTS)
 	cp tests/clients/package.json tests/clients/package-lock.json $(CLIENTS)
-	cd $(CLIENTS) && npm install --no-save $(NPM_OPTIONS)
+	cd $(CLIENTS) && npm ci $(NPM_OPTIONS)
 	for name in fastmcp langchain; do $(PYTHON) -m venv $(CLIENTS)/$$name && \
 		$(CLIENTS)/$$name/bin/python $(INTO_CLIENTS)/$$name.lock || exit 1; done
 	@touch $@
