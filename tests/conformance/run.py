@@ -46,7 +46,7 @@ COUNTS: dict[str, dict[str, tuple[int, int]]] = {
         "dns-rebinding-protection": (2, 0),
     },
 }
-# The host's client asks for no sign-on, and nobody asks it for input: its issuer is its own, so `auth/*` and elicitation
+# The host's client asks for no sign-on, and nobody asks it for input: its issuer is its own, so `auth/*` and inputs
 # are none of its business. Where a check fails, that is what the host decided: a call that is cut off is not asked
 # for again but looked up by its key (sse-retry); it calls tools of its own contracts alone, whatever a server lists,
 # and none of those has a parameter that goes into a header (http-custom-headers) or lends its schema to anybody
