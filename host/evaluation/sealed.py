@@ -8,6 +8,7 @@ whoever verifies; none is read from a database or an export.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from host.domain.sealed import Chain, Line, Restored, Unsealed, Verdict, Walk
+from host.domain.sealed import Chain, Finding, Kind, Line, Restored, Unsealed, Verdict, Walk
 from host.evaluation.audit import Auditors, reading
 from host.store import sealed
 from shared_contracts.seal import SealKeys, SideName, keys_of
@@ -72,6 +73,8 @@ def verified_export(texts: Iterable[bytes], keys: SealKeys) -> Mapping[SideName,
         raise NotAnExportError("it does not begin as an export does")
     found: dict[SideName, Verdict] = {}
     counts: dict[str, int] = {}
+    chains: dict[SideName, Chain] = {}
+    kept: dict[SideName, list[Line]] = {side: [] for side in SIDES}
     try:
         document = next(documents)
         for side in SIDES:
@@ -79,14 +82,21 @@ def verified_export(texts: Iterable[bytes], keys: SealKeys) -> Mapping[SideName,
             while document.get("side") == side and "line" not in document:
                 described.append(document)
                 document = next(documents)
-            walk = Walk(_chain(side, described), keys_of(keys, side))
+            chains[side] = _chain(side, described)
+            walk = Walk(chains[side], keys_of(keys, side))
             counts[side] = 0
             while document.get("side") == side:
                 n, source, row_id, text, place, erased = document["line"]
-                walk.line(Line(n, source, row_id, text, place, erased=erased, stands=None, known=False))
+                line = Line(n, source, row_id, text, place, erased=erased, stands=None, known=False)
+                walk.line(line)
+                if source == "kept":
+                    kept[side].append(line)
                 counts[side] += 1
                 document = next(documents)
             found[side] = walk.verdict()
+        # what the host keeps is read first, so that its own lines may tell of newer heads than those
+        found["host"].findings.extend(_heads_gone("host", kept["host"], chains["tools"], newer=True))
+        found["tools"].findings.extend(_heads_gone("tools", kept["tools"], chains["host"], newer=False))
     except StopIteration:
         raise NotAnExportError("its end is missing") from None
     except NotAnExportError:
@@ -96,6 +106,20 @@ def verified_export(texts: Iterable[bytes], keys: SealKeys) -> Mapping[SideName,
     if document != {"end": counts} or next(documents, None) is not None:
         raise NotAnExportError("its end does not fit what comes before it")
     return found
+
+
+def _heads_gone(side: SideName, kept: list[Line], of: Chain, *, newer: bool) -> Iterator[Finding]:
+    """An end that was cut off an export together with the copies of its heads: the other side's lines tell of them."""
+    listed = dict(of.witnesses)
+    newest = max(listed, default=0)
+    for line in kept:
+        seen = int(line.row_id)
+        if newer and seen > newest:
+            continue
+        digest = hashlib.sha256(listed[seen].encode()).hexdigest() if seen in listed else ""
+        if json.loads(line.sealed).get("signed") != f"sha256:{digest}":
+            why = "the head of the other side that this line tells of is not in the export"
+            yield Finding(side, Kind.REMOVED, line.n, (line.name,), why)
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from tests.support.sealing import Kept, record, signers, worked_shop
 from tests.support.tool_shop import Shop
 from tool_server.store import seals as tool_seals
 from tool_server.store.pool import Pool
+from tool_server.store.switches import switch_tool
 
 # how long each line waited for its batch, by the database's one clock
 LAG = (
@@ -239,6 +240,44 @@ async def test_an_export_verifies_by_itself_with_the_public_keys_alone_and_no_li
     end = json.dumps({"end": {"host": counts["host"] - 1, "tools": counts["tools"]}}).encode()
     found = sealed.verified_export([*missing[:-1], end], keys)["host"].findings
     assert [(finding.kind, finding.rows) for finding in found] == [(Kind.REMOVED, ("line 1",))]
+
+
+@asynchronous
+async def test_an_export_whose_end_was_cut_off_with_all_that_names_it_is_found_by_the_other_sides_lines(shop: Shop):
+    texts: list[str] = []
+    async with record(shop) as kept:
+        await kept.seal()
+        await switch_tool(shop.database.owner, "get_order", "ito", enabled=False)  # a line to seal the kept head with
+        await kept.seal()
+        counts = await sealed.exported(kept.auditors, texts.append)
+        keys = kept.keys
+    documents = [json.loads(text) for text in texts]
+    cut = [
+        one for one in documents if one.get("side") != "host" or not {"line", "head", "kept"} & one.keys()
+    ]  # as if the host had nothing yet to seal
+    cut[-1] = {"end": {"host": 0, "tools": counts["tools"]}}
+    found = sealed.verified_export([json.dumps(one).encode() for one in cut], keys)
+    assert found["host"].findings == []
+    (finding,) = found["tools"].findings
+    assert (finding.kind, finding.rows[0].split()[0]) == (Kind.REMOVED, "kept")
+
+
+@asynchronous
+async def test_after_a_clock_was_wrong_the_record_goes_on_and_no_young_line_is_cut(shop: Shop):
+    async with record(shop) as kept:
+        await kept.seal()
+        for seconds, name in ((-3 * 86400, "PAST"), (6 * 86400, "FUTURE"), (-3 * 86400, "NOW")):
+            advance_clock(kept.parts, seconds)
+            kept.note(name)
+            await kept.seal()
+        findings = await kept.found()
+        ids = dict(kept.host("SELECT resource, audit_id FROM audit"))
+        async with await AsyncConnection.connect(kept.admin, autocommit=True) as owner:
+            assert await seals.cut(owner, datetime.now(UTC) - timedelta(days=1), "ito") == 0
+    # each says what it is: a line that came after a later time than its own
+    assert [(one.kind, one.rows) for one in findings] == [
+        (Kind.INSERTED, (f"audit {ids[name]}",)) for name in ("PAST", "NOW")
+    ]
 
 
 @asynchronous

@@ -260,7 +260,9 @@ LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 DECLARE v seal_head%ROWTYPE;
 BEGIN
     PERFORM pg_advisory_xact_lock(118058463519597);
-    SELECT * INTO v FROM seal_head WHERE signed IS NOT NULL AND at < p_before ORDER BY n DESC LIMIT 1;
+    -- a clock that was wrong for a while makes no head old that is none
+    SELECT * INTO v FROM seal_head h WHERE h.signed IS NOT NULL AND h.at < p_before
+       AND NOT EXISTS (SELECT FROM seal_head e WHERE e.n < h.n AND e.at >= p_before) ORDER BY h.n DESC LIMIT 1;
     IF NOT FOUND OR EXISTS (SELECT FROM seal_cut c WHERE c.n >= v.n) THEN
         RETURN 0;
     END IF;

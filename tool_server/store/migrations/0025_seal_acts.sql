@@ -205,7 +205,9 @@ DECLARE
     head calls.seal_head;
 BEGIN
     PERFORM pg_advisory_xact_lock(7265637402);
-    SELECT * INTO head FROM calls.seal_head AS h WHERE h.signed IS NOT NULL AND h.at < before ORDER BY h.n DESC LIMIT 1;
+    -- a clock that was wrong for a while makes no head old that is none
+    SELECT * INTO head FROM calls.seal_head AS h WHERE h.signed IS NOT NULL AND h.at < before
+        AND NOT EXISTS (SELECT FROM calls.seal_head AS e WHERE e.n < h.n AND e.at >= before) ORDER BY h.n DESC LIMIT 1;
     IF NOT FOUND OR EXISTS (SELECT FROM calls.seal_cut AS c WHERE c.n >= head.n) THEN
         RETURN 0;
     END IF;
