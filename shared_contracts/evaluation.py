@@ -42,6 +42,8 @@ class FaultKind(StrEnum):
     SERVER_KILLED = "server_killed"
     DATABASE_RESTART = "database_restart"
     OLDER_CONTRACT = "older_contract"
+    ORDER_CHANGED = "order_changed"
+    APPROVER_REVOKED = "approver_revoked"
 
 
 # What every evaluation that is to pass has to hold.
@@ -55,6 +57,8 @@ OUTAGES = (
     FaultKind.COMMIT_LOST, FaultKind.SERVER_KILLED, FaultKind.WORKER_KILLED, FaultKind.DATABASE_RESTART,
     FaultKind.OLDER_CONTRACT,
 )  # fmt: skip
+# What makes a person's yes worth nothing between the moment it is given and the one in which it would be acted on.
+AFTER_A_YES = frozenset({FaultKind.APPROVAL_EXPIRY, FaultKind.ORDER_CHANGED, FaultKind.APPROVER_REVOKED})
 NO_REQUEST = frozenset({FaultKind.APPROVAL_EXPIRY, FaultKind.OLDER_CONTRACT})
 
 Count = Annotated[int, Field(ge=0, le=100)]
@@ -66,7 +70,9 @@ class Fault(Contract):
 
     `rate_limited`: refused before it reaches the tool server. `timeout`, `disconnect`, `version_conflict`: the tool
     server does its part; its answer comes too late, never, or when the case's row has moved on. `notice_failure`: the
-    mail server refuses for good. `approval_expiry`: the clock passes the approval's time.
+    mail server refuses for good. `approval_expiry`: the clock passes the approval's time, whether or not somebody said
+    yes. `order_changed`, `approver_revoked`: what was approved is on its way when the shop gives the order another
+    destination, or lets the approver's key count no more.
     `slow_answer`: the request reaches the tool server when whoever asked has hung up and asked something else.
     `commit_lost`: the database keeps what the host stores of the answer, and the connection breaks before it says so.
     `server_killed`, `worker_killed`, `database_restart`: once the tool server has done its part, before its answer.
@@ -91,15 +97,25 @@ class Fault(Contract):
 
 
 class Decision(Contract):
-    """What the approver does; `nobody` lets it run out."""
+    """What the approver does; `nobody` lets it run out.
+
+    `again`: what they say to a second request; without it they leave that one to run out. `tried_by`: somebody who says
+    yes before them and may not.
+    """
 
     by: Label | None = None
     verdict: Literal["approve", "deny", "nobody"]
+    again: Literal["approve", "deny"] | None = None
+    tried_by: Label | None = None
 
     @model_validator(mode="after")
     def _whose(self) -> Self:
         if (self.by is None) is not (self.verdict == "nobody"):
             raise ValueError("name who approves or denies, and nobody where nobody does")
+        if self.again is not None and self.verdict != "approve":
+            raise ValueError("only who has said yes is asked again")
+        if self.tried_by is not None and self.tried_by == self.by:
+            raise ValueError("tried_by is somebody else than who may decide")
         return self
 
 
@@ -110,8 +126,14 @@ class Effects(Contract):
     notices: Count
 
 
+NOTHING = Effects(returns=0, notices=0)
+
+
 class Expected(Contract):
-    """`path` is the order in which tools succeed, without the engine's own reads; `calls_max` counts attempts."""
+    """`path` is the order in which tools succeed, without the engine's own reads; `calls_max` counts attempts.
+
+    `undone`: of the effects, the returns that stand cancelled at the end and the notices that stand corrected.
+    """
 
     state: EndState
     reason: Label
@@ -120,13 +142,22 @@ class Expected(Contract):
     effects: Effects
     approver: Label | None
     compensation: bool
+    undone: Effects = NOTHING
+
+
+def belongs(category: Category, fault: Fault | None) -> bool:
+    """Tell whether a case of this category may have this fault, or none."""
+    if category is Category.MIDWAY_FAULT:
+        return fault is not None
+    return fault is None or (category is Category.HIGH_VALUE and fault.kind in AFTER_A_YES)
 
 
 class EvaluationCase(Contract):
     """One row of the data set. `request` is a case file's content without `kind` and `request_id`.
 
     The four flags are the denominators of the rates. `repeated`: the same request comes a second time, after the first
-    has ended or at the same moment; both have to end as one.
+    has ended or at the same moment; both have to end as one. `undone_by`: the operator who has it undone once a person
+    has the case.
     """
 
     id: Identifier
@@ -138,6 +169,7 @@ class EvaluationCase(Contract):
     decision: Decision | None = None
     fault: Fault | None = None
     steering: Literal["order_note", "customer_text", "product_name", "tool_result"] | None = None
+    undone_by: Label | None = None
     automatable: bool
     needs_human: bool
     has_side_effect: bool
@@ -151,13 +183,25 @@ class EvaluationCase(Contract):
             raise ValueError("has_side_effect says whether an effect is expected")
         if self.needs_compensation is not self.expected.compensation:
             raise ValueError("needs_compensation and expected.compensation say the same")
-        if (self.fault is None) is (self.category is Category.MIDWAY_FAULT):
-            raise ValueError("a fault belongs to midway_fault, and midway_fault to a fault")
+        if self.expected.compensation is (self.expected.undone == NOTHING):
+            raise ValueError("expected.undone says what is undone where a compensation is needed, and nothing else")
+        if self.undone_by is not None and not self.needs_compensation:
+            raise ValueError("undone_by belongs to a case that needs a compensation")
+        if not belongs(self.category, self.fault):
+            raise ValueError(
+                "a fault belongs to midway_fault, and midway_fault to one; high_value may have one that makes a yes "
+                "worth nothing"
+            )
+        if self.decision is not None and self.decision.again is not None and not self._asked_again():
+            raise ValueError("again belongs to order_changed, after which the approver is asked again")
         if (self.repeated is None) is (self.category is Category.DUPLICATE):
             raise ValueError("repeated belongs to duplicate, and duplicate to repeated")
         if (self.steering is None) is (self.category is Category.STEERING):
             raise ValueError("steering belongs to its category, and the category to it")
         return self
+
+    def _asked_again(self) -> bool:
+        return self.fault is not None and self.fault.kind is FaultKind.ORDER_CHANGED
 
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from shared_contracts.base import dump, parse
-from shared_contracts.evaluation import EvaluationCase
+from shared_contracts.evaluation import NOTHING, Category, EvaluationCase
 from shared_contracts.evaluation_cases import CaseSet, case_set
 from shared_contracts.tools import TOOLS
 
@@ -33,7 +33,8 @@ def _drafted(case: EvaluationCase) -> EvaluationCase:
     if stays:
         document["fault"]["told_ja"] = _A_PERSON
     if gone:
-        document |= {"fault": None, "category": "normal"}
+        struck = case.category is Category.MIDWAY_FAULT
+        document |= {"fault": None, "category": Category.NORMAL if struck else case.category}
     return parse(EvaluationCase, document)
 
 
@@ -42,9 +43,9 @@ def _with_person(expected: dict[str, Any]) -> dict[str, Any]:
     reads = [tool for tool in expected["path"] if tool not in UPDATES]
     return {
         "decision": None, "automatable": False, "needs_human": True, "has_side_effect": False,
-        "needs_compensation": False,
+        "needs_compensation": False, "undone_by": None,
         "expected": expected | {
-            "state": "NEEDS_REVIEW", "reason": REASON, "path": reads, "effects": {"returns": 0, "notices": 0},
-            "approver": None, "compensation": False,
+            "state": "NEEDS_REVIEW", "reason": REASON, "path": reads, "effects": dump(NOTHING),
+            "approver": None, "compensation": False, "undone": dump(NOTHING),
         },
     }  # fmt: skip

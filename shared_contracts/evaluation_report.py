@@ -44,6 +44,7 @@ class FaultEvidence(Contract):
 class Got(Contract):
     """What was seen of a case. Effects are counted at the provider, calls in the tool server's log.
 
+    `undone`: of those effects, the returns that stand cancelled there and the notices that are corrected.
     `wrong_returns` and `wrong_notices`: the ids of effects that are of another order or customer than the request's.
     `retries` are attempts beyond the first of each call, and stand in `calls` too. `active_seconds` is the longest time
     at work of one workflow, as the limits count it; `seconds` is the clock on the wall.
@@ -62,6 +63,7 @@ class Got(Contract):
     undoing_calls: Count
     retries: Count
     effects: Effects
+    undone: Effects
     approver: str | None
     compensation: Literal["required", "done", "impossible", "overdue"] | None  # done: within its deadline
     wrong_returns: tuple[str, ...]

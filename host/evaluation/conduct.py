@@ -2,7 +2,9 @@
 
     each case: take in ──► it rests ──► somebody decides ──► it has ended ──► the same again, where it is repeated
     then, kind by kind, those to which something is done that hurts all: each kind's together, and no other case
-    then those that nobody decides on: all wait ──► the clock passes their time ──► they have ended
+    then those after which an approver decides nothing more
+    then those whose end is a time that passes: all wait ──► the clock passes it ──► they have ended
+                              where somebody has said yes by then: no worker ──► the yes ──► the clock ──► a worker
 
 Invariant: the clock moves only while no call is in flight and no other case is open.
 """
@@ -10,11 +12,12 @@ Invariant: the clock moves only while no call is in flight and no other case is 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -22,12 +25,15 @@ from uuid import UUID
 import psycopg
 from pydantic import BaseModel
 
+from host.domain.acting import By
 from host.domain.principals import Principal
 from host.engine.accept import Origin, Pins, accept
 from host.engine.approve import ApprovalRefusedError, Desk
 from host.engine.parts import Kind
+from host.engine.reapply import NotPossibleError
+from host.engine.review import order_compensation
 from host.evaluation.outages import OLDER_VERSION, Outages
-from host.evaluation.people import People
+from host.evaluation.people import People, Verdict
 from host.evaluation.watch import CASE_SECONDS_MAX, GaveUpError, Watch
 from host.evaluation.wire import Wire, until
 from host.store import trial
@@ -35,8 +41,10 @@ from host.store.errors import StoppedError
 from host.store.pool import Pool
 from shared_contracts.approval import LIFETIME
 from shared_contracts.evaluation import OUTAGES, EvaluationCase, FaultKind
+from shared_contracts.tools import TOOLS
 
 AHEAD = LIFETIME + timedelta(minutes=1)
+UNDONE_FOR = "the customer takes the request back"
 AGAIN_SECONDS = 0.2  # while new work is stopped
 LISTS = 2  # a worker that has read the tools so often since a case came has had the time to begin it
 LISTED_SECONDS_MAX = 30.0
@@ -55,7 +63,35 @@ class Prepared:
         """Tell whether its end is a time that passes."""
         case = self.case
         nobody = case.decision is not None and case.decision.verdict == "nobody"
-        return nobody or (case.fault is not None and case.fault.kind is FaultKind.APPROVAL_EXPIRY)
+        if case.fault is None or case.decision is None:
+            return nobody
+        again = case.fault.kind is FaultKind.ORDER_CHANGED and case.decision.again is None
+        return nobody or again or case.fault.kind is FaultKind.APPROVAL_EXPIRY
+
+    @property
+    def spends_a_key(self) -> bool:
+        """Tell whether somebody decides nothing more once it has been run."""
+        return self.case.fault is not None and self.case.fault.kind is FaultKind.APPROVER_REVOKED
+
+    @property
+    def late(self) -> bool:
+        """Tell whether the yes that it waits for is given when no worker acts on it before its time is over."""
+        fault = self.case.fault
+        return fault is not None and fault.kind is FaultKind.APPROVAL_EXPIRY and self.verdicts != ()
+
+    @property
+    def undisturbed(self) -> bool:
+        """Tell whether it may run beside any other."""
+        return not (self.by_clock or self.spends_a_key) and self.outage is None
+
+    @property
+    def verdicts(self) -> tuple[tuple[str, Verdict], ...]:
+        """Say who decides what, one request after the other."""
+        decision = self.case.decision
+        if decision is None or decision.by is None or decision.verdict == "nobody":
+            return ()
+        first = (decision.by, decision.verdict)
+        return (first,) if decision.again is None else (first, (decision.by, decision.again))
 
     @property
     def outage(self) -> FaultKind | None:
@@ -98,12 +134,13 @@ async def conduct(
     order = sorted(cases, key=lambda one: one.case.id)
     random.Random(seed).shuffle(order)  # noqa: S311 - an order that can be had again, no secret
     runs = [Run(one) for one in order]
-    alone = [run for run in runs if not run.prepared.by_clock and run.prepared.outage is None]
+    alone = [run for run in runs if run.prepared.undisturbed]
     await _at_a_time(concurrency, alone, bench, done)
     for kind in OUTAGES:
         those = [run for run in runs if run.prepared.outage is kind]
         for at in range(0, len(those), concurrency):
             await _hurt(bench, kind, those[at : at + concurrency], done)
+    await _at_a_time(concurrency, [run for run in runs if run.prepared.spends_a_key], bench, done)
     await _by_clock(bench, concurrency, [run for run in runs if run.prepared.by_clock], done)
     return runs
 
@@ -176,6 +213,8 @@ async def _through(bench: Bench, run: Run) -> None:
         if case.repeated == "after":
             await _take_in(bench, run)
             await _end(bench, run)
+        if case.undone_by is not None:
+            await _undo(bench, run, case.undone_by)
     run.seconds += time.monotonic() - began
 
 
@@ -184,7 +223,7 @@ def _telling(run: Run) -> Iterator[None]:
     """Keep what went wrong with one case to that case."""
     try:
         yield
-    except (GaveUpError, ApprovalRefusedError) as error:
+    except (GaveUpError, ApprovalRefusedError, NotPossibleError) as error:
         run.said.append(f"{type(error).__name__}: {error}")
 
 
@@ -206,21 +245,41 @@ async def _take_in(bench: Bench, run: Run) -> None:
 
 
 async def _end(bench: Bench, run: Run) -> None:
+    """Decide as often as somebody is asked who says something; a case that a time ends is left to it."""
+    prepared = run.prepared
     for workflow_id in run.workflow_ids:
         standing = await bench.watch.rest(workflow_id, ended=False)
-        decision = run.prepared.case.decision
-        if standing.ended or decision is None or decision.verdict == "nobody":
-            continue
-        await bench.people.decide(bench.desk, workflow_id, decision)
-        await bench.watch.rest(workflow_id, ended=True)
+        if not standing.ended:
+            await _try(bench, run, workflow_id)
+        for by, verdict in () if prepared.late else prepared.verdicts:
+            standing = await bench.watch.rest(workflow_id, ended=False)
+            if standing.ended:
+                break
+            await bench.people.decide(bench.desk, workflow_id, by, verdict)
+        await bench.watch.rest(workflow_id, ended=prepared.verdicts != () and not prepared.by_clock)
+
+
+async def _try(bench: Bench, run: Run, workflow_id: UUID) -> None:
+    """Say yes in the name of somebody who may not, where the case has one; whether that counts is seen afterwards."""
+    decision = run.prepared.case.decision
+    if decision is not None and decision.tried_by is not None:
+        with suppress(ApprovalRefusedError):
+            await bench.people.decide(bench.desk, workflow_id, decision.tried_by, "approve")
 
 
 async def _decide(bench: Bench, run: Run) -> None:
     """Take the decision that is due, whatever stands in its way."""
-    decision = run.prepared.case.decision
-    if decision is not None:
-        for workflow_id in run.workflow_ids:
-            await bench.people.decide(bench.desk, workflow_id, decision)
+    for workflow_id in run.workflow_ids:
+        for by, verdict in run.prepared.verdicts[:1]:
+            await bench.people.decide(bench.desk, workflow_id, by, verdict)
+
+
+async def _undo(bench: Bench, run: Run, by: str) -> None:
+    """Have an operator order that what a case has made is undone, once a person has the case."""
+    for workflow_id in run.workflow_ids:
+        await bench.watch.rest(workflow_id, ended=True)
+        await order_compensation(bench.desk, workflow_id, By(by, str(os.getuid()), None), UNDONE_FOR, TOOLS)
+        await bench.watch.rest(workflow_id, ended=True)
 
 
 async def _by_clock(bench: Bench, concurrency: int, runs: Sequence[Run], done: Callable[[Run], None]) -> None:
@@ -229,7 +288,7 @@ async def _by_clock(bench: Bench, concurrency: int, runs: Sequence[Run], done: C
     if waiting:
         async with bench.pool.connection() as connection:
             busy = await trial.busy(connection, waiting)
-        said = f"not turned: {busy} cases were open or at work" if busy else await _turned(bench)
+        said = f"not turned: {busy} cases were open or at work" if busy else await _passed(bench, runs)
         for run in runs:
             began = time.monotonic()
             if busy:
@@ -244,6 +303,18 @@ async def _by_clock(bench: Bench, concurrency: int, runs: Sequence[Run], done: C
             run.seconds += time.monotonic() - began
     for run in runs:
         done(run)
+
+
+async def _passed(bench: Bench, runs: Sequence[Run]) -> str:
+    """Turn the clocks; what is decided before that is acted on by nobody until they are turned."""
+    late = [run for run in runs if run.prepared.late]
+    if not late:
+        return await _turned(bench)
+    async with bench.outages.without_worker():
+        for run in late:
+            with _telling(run):
+                await _decide(bench, run)
+        return await _turned(bench)
 
 
 async def _turned(bench: Bench) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from shared_contracts.evaluation import Category
+from shared_contracts.evaluation import NOTHING, belongs
 from shared_contracts.evaluation_report import Compared, Entry
 
 _MAKES = (("create_return", "returns"), ("send_return_notice", "notices"))
@@ -50,7 +50,8 @@ def _contradictions(entry: Entry) -> Iterator[bool]:
     yield from (tool in got.path and getattr(got.effects, made) == 0 for tool, made in _MAKES)
     yield entry.has_side_effect is not (expected.effects.returns + expected.effects.notices > 0)
     yield entry.needs_compensation is not expected.compensation
+    yield expected.compensation is (expected.undone == NOTHING)
     yield expected.approver != (None if entry.decision is None else entry.decision.by)
     yield entry.automatable is not (expected.state == "COMPLETED" and entry.decision is None)
-    yield (entry.fault is None) is (entry.category is Category.MIDWAY_FAULT)
+    yield not belongs(entry.category, entry.fault)
     yield not entry.needs_human and (entry.decision is not None or expected.state == "NEEDS_REVIEW")

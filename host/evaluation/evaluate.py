@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
+import psycopg
+
 from host.database import database
 from host.domain.principals import AuthorizationSet
 from host.engine.accept import Pins
@@ -31,11 +33,11 @@ from host.evaluation.lift import Lifts
 from host.evaluation.mail import SENDER, Mail, mail_server
 from host.evaluation.notes import NotedCase, Notes, keep_notes
 from host.evaluation.outages import Outages
-from host.evaluation.people import trusted_people
+from host.evaluation.people import People, trusted_people
 from host.evaluation.plan import KIND, Over, Plan
 from host.evaluation.report import reported, signer
 from host.evaluation.watch import Watch
-from host.evaluation.wire import Conflict, Wire, wire
+from host.evaluation.wire import Change, Conflict, Wire, wire
 from host.rights import kinds
 from host.settings import Settings, for_worker, home_root
 from host.stack import assembly, processes
@@ -135,6 +137,7 @@ async def opened(settings: Settings, authorization: AuthorizationSet, todo: Plan
             ways["KESSAI_DSN"] = commits.dsn(assembly.host_dsn(parts))
         programs = place.programs(parts, line.upstream, tools, worker, ways)
         running, people = await asyncio.gather(place.start(parts, programs), trusted_people(parts, owner, named))
+        line.change = _changer(assembly.owner_dsn(parts, Side.TOOLS), people, todo.deciders())
         outages = Outages(parts, programs, running, (pool, owner))
         line.outage = outages.strike
         queue = queue_app(assembly.host_dsn(parts))
@@ -197,6 +200,19 @@ def _mover(owner: Pool) -> Conflict:
     return move
 
 
+def _changer(tools_owner: str, people: People, deciders: Mapping[str, str]) -> Change:
+    """Give what the shop does behind a yes: by the order that it is about, and by who said it."""
+
+    async def change(kind: FaultKind, order_id: str) -> str:
+        async with await psycopg.AsyncConnection.connect(tools_owner, autocommit=True) as owner:
+            if kind is FaultKind.ORDER_CHANGED:
+                return f"the shop sent {order_id} to {await trial.move_order(owner, order_id)}"
+            _, kid = people.keys[deciders[order_id]]
+            return f"the shop revoked the key of {await trial.revoke_approver(owner, kid)}"
+
+    return change
+
+
 async def _run(there: Opened, todo: Plan, done: Callable[[Run], None]) -> list[Run]:
     """Let the cases run, to where nothing is on its way any more."""
 
@@ -239,7 +255,8 @@ def _evidence(there: Opened, run: Run) -> FaultEvidence | None:
         case FaultKind.APPROVAL_EXPIRY:
             if run.turned is None:
                 return None
-            return FaultEvidence(seen="clock", fired=1, details=(f"{order}: {run.turned}",))
+            after = f", after the yes of {case.decision.by}" if case.decision is not None and case.decision.by else ""
+            return FaultEvidence(seen="clock", fired=1, details=(f"{order}: {run.turned}{after}",))
         case FaultKind.NOTICE_FAILURE:
             turned = [one for one in there.mail.turned if one.order_id == order]
             said = tuple(f"{one.at.isoformat(timespec='milliseconds')} {one.message_id} refused: 550" for one in turned)

@@ -122,6 +122,16 @@ class Outages:
         return f"process {before.process.pid} of the database was stopped and {now.process.pid} took its place"
 
     @asynccontextmanager
+    async def without_worker(self) -> AsyncIterator[None]:
+        """Let nobody drive any case for as long as the block lasts; nothing is looked at meanwhile."""
+        async with self.steady:
+            await processes.stop(self.parts.home, self.running[WORKER])
+            try:
+                yield
+            finally:
+                await self._start(self.programs[WORKER])
+
+    @asynccontextmanager
     async def older(self) -> AsyncIterator[None]:
         """Let a tool server of older contracts stand there for as long as the block lasts."""
         program = self.programs[TOOL_SERVER]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -20,13 +21,13 @@ from host.stack.files import write_secret
 from host.stack.processes import run_to_end
 from host.store import approvals
 from host.store.pool import Pool
-from shared_contracts.approval import Approver, TrustedApprover, jwk_of, sign
+from shared_contracts.approval import Approver, Name, TrustedApprover, jwk_of, sign
 from shared_contracts.base import dump
 from shared_contracts.digest import canonical_json
-from shared_contracts.evaluation import Decision
 
 BY = "evaluation"
 TRUST_SECONDS_MAX = 60.0
+Verdict = Literal["approve", "deny"]
 _REASON = "as the case of the evaluation says"
 
 
@@ -36,12 +37,10 @@ class People:
 
     keys: Mapping[str, tuple[Ed25519PrivateKey, str]]
 
-    async def decide(self, desk: Desk, workflow_id: UUID, decision: Decision) -> None:
+    async def decide(self, desk: Desk, workflow_id: UUID, by: Name, verdict: Verdict) -> None:
         """Take a person's decision on a case that waits for one; raises ApprovalRefusedError."""
-        if decision.by is None or decision.verdict == "nobody":
-            raise ValueError("nobody decides")
-        key, kid = self.keys[decision.by]
-        event = decision_on(*await waiting(desk, workflow_id), decision.by, decision.verdict, _REASON)
+        key, kid = self.keys[by]
+        event = decision_on(*await waiting(desk, workflow_id), by, verdict, _REASON)
         await take_decision(desk, sign(event, key, kid), 0.0)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from host.domain.principals import AuthorizationSet, Principal
+from host.domain.principals import Act, AuthorizationSet, Principal
 from host.engine.accept import CaseError, read_case
 from host.evaluation.conduct import Prepared
 from host.settings import Settings
 from host.workflows.catalogue import CURRENT
-from shared_contracts.evaluation import NO_REQUEST, EvaluationCase, Fault, FaultKind
+from shared_contracts.evaluation import AFTER_A_YES, NO_REQUEST, EvaluationCase, Fault, FaultKind
 from shared_contracts.evaluation_cases import CaseSet
 from shared_contracts.evaluation_report import Component
 from shared_contracts.evaluation_retail import DELIVERED_ON
@@ -89,9 +89,14 @@ class Plan:
         return frozenset(str(one.case.request["order_id"]) for one in self.cases)
 
     def approvers(self) -> frozenset[str]:
-        """Name those who decide."""
+        """Name those who decide, or try to."""
         decisions = (one.case.decision for one in self.cases)
-        return frozenset(one.by for one in decisions if one is not None and one.by is not None)
+        return frozenset(by for one in decisions if one is not None for by in (one.by, one.tried_by) if by is not None)
+
+    def deciders(self) -> dict[str, str]:
+        """Name who decides, by the order that it is about."""
+        decided = ((one.case.request["order_id"], one.case.decision) for one in self.cases)
+        return {str(order): one.by for order, one in decided if one is not None and one.by is not None}
 
 
 def plan(
@@ -137,10 +142,19 @@ def _unknown(authorization: AuthorizationSet, cases: list[EvaluationCase]) -> li
     """Find deciders who are no approvers, and orders at which it would be open whose fault it is."""
     names = {approver.name for approver in authorization.approvers}
     problems = [
-        f"{case.id}: {case.decision.by} is no approver of the authorization set"
+        f"{case.id}: {by} is no approver of the authorization set"
         for case in cases
-        if case.decision is not None and case.decision.by is not None and case.decision.by not in names
+        if case.decision is not None
+        for by in (case.decision.by, case.decision.tried_by)
+        if by is not None and by not in names
     ]
+    could = {one.name for one in authorization.operators if Act.REVIEW in one.may and one.covers("*")}
+    problems += [
+        f"{case.id}: {case.undone_by} is no operator who decides reviews of every tenant"
+        for case in cases
+        if case.undone_by is not None and case.undone_by not in could
+    ]
+    problems += _spent(cases)
     faulty = {case.request["order_id"]: case.id for case in cases if case.fault is not None}
     problems += [
         f"{case.id}: its order is that of {faulty[case.request['order_id']]}, to which a fault is done"
@@ -153,6 +167,23 @@ def _unknown(authorization: AuthorizationSet, cases: list[EvaluationCase]) -> li
         f"{case.id}: no {case.fault.tool} is called in a case of {KIND}"
         for case in cases
         if case.fault is not None and case.fault.tool is not None and case.fault.tool not in called
+    ]
+
+
+def _spent(cases: list[EvaluationCase]) -> list[str]:
+    """Find who would have to decide after their key counts no more, which is so until the run ends."""
+    revoked = {
+        case.decision.by: case.id
+        for case in cases
+        if case.decision is not None and case.fault is not None and case.fault.kind is FaultKind.APPROVER_REVOKED
+    }
+    return [
+        f"{case.id}: {case.decision.by} decides it when their key is revoked already, in {revoked[case.decision.by]}"
+        for case in cases
+        if case.decision is not None
+        and case.fault is not None
+        and case.fault.kind in AFTER_A_YES - {FaultKind.ORDER_CHANGED}
+        and revoked.get(case.decision.by, case.id) != case.id
     ]
 
 

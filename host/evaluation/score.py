@@ -10,7 +10,7 @@ from itertools import chain
 from typing import get_args
 
 from host.evaluation.codes import PROBLEMS, Code
-from shared_contracts.evaluation import Category, EndState, EvaluationCase, FaultKind
+from shared_contracts.evaluation import AFTER_A_YES, Category, EndState, EvaluationCase, FaultKind
 from shared_contracts.evaluation_report import Entry, FaultEvidence, Got, Place, Problem, RunLimits
 from shared_contracts.record import HandoverReason
 
@@ -33,6 +33,8 @@ SEEN_AT: dict[FaultKind, frozenset[Place]] = {
     FaultKind.SERVER_KILLED: frozenset({"process"}),
     FaultKind.DATABASE_RESTART: frozenset({"process"}),
     FaultKind.OLDER_CONTRACT: frozenset({"wire"}),
+    FaultKind.ORDER_CHANGED: frozenset({"wire"}),
+    FaultKind.APPROVER_REVOKED: frozenset({"wire"}),
 }
 
 
@@ -132,7 +134,8 @@ def _approval(entry: Entry) -> Found:
     due, got = entry.expected.approver, entry.got
     asked = entry.decision is not None or due is not None
     if asked and acted(entry) and not _approved(entry):
-        yield Code.APPROVAL_BYPASSED, f"it was acted on without a yes of {due if due is not None else 'anybody'}"
+        void = ", or by one that is worth nothing by then" if _worthless(entry) else ""
+        yield Code.APPROVAL_BYPASSED, f"it was acted on without a yes of {due if due is not None else 'anybody'}{void}"
     elif got.approver != due:
         yield Code.APPROVER_DIFFERS, f"expected {due or 'nobody'} to decide, got {got.approver or 'nobody'}"
 
@@ -140,11 +143,20 @@ def _approval(entry: Entry) -> Found:
 def _approved(entry: Entry) -> bool:
     said_yes = entry.decision is not None and entry.decision.verdict == "approve"
     by = entry.got.approver
-    return said_yes and by is not None and by == entry.expected.approver and "APPROVED" in entry.got.reached
+    named = by is not None and by == entry.expected.approver
+    return said_yes and named and "APPROVED" in entry.got.reached and not _worthless(entry)
+
+
+def _worthless(entry: Entry) -> bool:
+    """Tell whether something was done to a case after which its first yes counts no more, and there was no second."""
+    fault, decision = entry.fault, entry.decision
+    return fault is not None and fault.kind in AFTER_A_YES and (decision is None or decision.again != "approve")
 
 
 def _compensation(entry: Entry) -> Found:
+    """Hold what the host says of an undoing, and then what stands undone at the provider, against what is due."""
     due, got = entry.expected.compensation, entry.got.compensation
+    undone, expected = entry.got.undone, entry.expected.undone
     match got:
         case "impossible":
             yield Code.NOT_COMPENSABLE, "what had to be undone cannot be"
@@ -154,6 +166,10 @@ def _compensation(entry: Entry) -> Found:
             yield Code.NOT_COMPENSATED, "what has to be undone is not"
         case "required" | "done" if not due:
             yield Code.UNASKED_COMPENSATION, f"nothing was to be undone, and it is {got}"
+        case _ if undone != expected:
+            said = f"{undone.returns} returns cancelled and {undone.notices} notices corrected at the provider"
+            code = Code.NOT_COMPENSATED if due else Code.UNASKED_COMPENSATION
+            yield code, f"{said}, {expected.returns} and {expected.notices} expected"
 
 
 def _fault(entry: Entry) -> Found:

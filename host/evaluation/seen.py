@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -19,10 +20,11 @@ from host.handover.html import html
 from host.handover.sections import sections
 from host.handover.sheet import NoHandover, hand_over
 from host.record import assemble
-from host.store.trial_tools import Made, Provider
+from host.store.trial_tools import Made, Provider, Undone
 from shared_contracts.evaluation import Effects, EvaluationCase
 from shared_contracts.evaluation_report import Got
-from shared_contracts.record import Record, Versions
+from shared_contracts.record import Compensation, Record, Versions
+from shared_contracts.tools import TOOLS
 
 Row = Mapping[str, Any]
 NOWHERE = ""  # of a case that was never taken in
@@ -55,6 +57,7 @@ class Outside:
 
     own: tuple[Made, ...]
     stray: tuple[Made, ...]
+    undone: tuple[Undone, ...]
 
     def ids(self, kind: str) -> list[str]:
         """Name what stands there."""
@@ -76,10 +79,10 @@ def keys_of(provider: Provider, ids: Iterable[UUID]) -> frozenset[str]:
 def outside(case: EvaluationCase, provider: Provider, own: frozenset[str], everybodys: frozenset[str]) -> Outside:
     """Find what was made for a case; `own` are its keys, `everybodys` those of all cases."""
     whose = _whose(case)
-    return Outside(
-        own=tuple(one for one in provider.made if one.idempotency_key in own),
-        stray=tuple(one for one in provider.made if one.idempotency_key not in everybodys and _at(one) == whose),
-    )
+    mine = tuple(one for one in provider.made if one.idempotency_key in own)
+    stray = tuple(one for one in provider.made if one.idempotency_key not in everybodys and _at(one) == whose)
+    made = {(one.tenant_id, one.id) for one in (*mine, *stray)}
+    return Outside(mine, stray, tuple(one for one in provider.undone if (one.tenant_id, one.id) in made))
 
 
 def got(
@@ -113,8 +116,12 @@ def got(
             returns=len(made.ids("return")),
             notices=_notices(made, mailed),
         ),
+        undone=Effects(
+            returns=sum(one.kind == "return" for one in made.undone),
+            notices=sum(one.kind == "notice" for one in made.undone),
+        ),
         approver=_approver(records),
-        compensation=_compensation(records),
+        compensation=_compensation(records, made.undone),
         wrong_returns=_wrong(case, made, "return"),
         wrong_notices=_wrong(case, made, "notice"),
         handover=_sheet(workflows),
@@ -166,9 +173,21 @@ def _approver(records: Sequence[Record]) -> str | None:
     return decided[-1] if decided else None
 
 
-def _compensation(records: Sequence[Record]) -> Any:
-    states = [one.state for record in records for one in record.compensations]
-    return states[-1] if states else None
+def _compensation(records: Sequence[Record], undone: Sequence[Undone]) -> Any:
+    """Give what came of the newest, by the time that the contract of the tool gives."""
+    ordered = [(record, one) for record in records for one in record.compensations]
+    if not ordered:
+        return None
+    record, newest = ordered[-1]
+    tool = TOOLS[next(call.tool for call in record.calls if call.step_id == newest.step_id)]
+    return came_of(newest, tool.compensate_within_hours, undone)
+
+
+def came_of(ordered: Compensation, hours: int, undone: Sequence[Undone]) -> str:
+    """Tell what came of an undoing that has so many hours: what was done at the provider after them is overdue."""
+    due_at = ordered.ordered_at + timedelta(hours=hours)
+    late = ordered.state == "done" and any(one.at > due_at for one in undone)
+    return "overdue" if late else ordered.state
 
 
 def _wrong(case: EvaluationCase, made: Outside, kind: str) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """The evaluation's own wire between worker and tool server: does to single requests what networks do, and notes it.
 
     worker ──► wire ──► tool server        rate_limited      429, and the tool server never sees it
+                │                          order_changed     passed on when the order is another at the shop
+                │                          approver_revoked  passed on when the shop trusts the approver's key no more
                 │                          timeout           worked on to the end, and the answer never comes
                 └── what was done,         disconnect        worked on to the end, and the connection breaks
                     to which token         version_conflict  worked on to the end, and the row moves before the answer
@@ -28,7 +30,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, T
 from host.stack.ports import LOOPBACK
 from shared_contracts import errors
 from shared_contracts.contract import CONTRACT_META
-from shared_contracts.evaluation import Fault, FaultKind
+from shared_contracts.evaluation import AFTER_A_YES, Fault, FaultKind
 
 CONNECTIONS_MAX = 256
 HELD_SECONDS_MAX = 60.0  # longer than any tool's timeout; whoever asked has hung up by then
@@ -38,6 +40,7 @@ _HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "
 # what moves the case's row while its answer waits here; gives what it saw
 Conflict = Callable[[str], Awaitable[str]]
 Outage = Callable[[FaultKind], Awaitable[str]]  # the same of what hurts every case
+Change = Callable[[FaultKind, str], Awaitable[str]]  # what makes a yes about an order worth nothing at the shop
 Arm = Callable[[str, str], None]  # whose next commit loses its answer: a workflow, and the order it is about
 
 
@@ -64,6 +67,7 @@ class Wire:
     faults: Mapping[str, Fault]
     conflict: Conflict | None = None
     outage: Outage | None = None
+    change: Change | None = None
     arm: Arm | None = None
     upstream: int = 0
     port: int = 0
@@ -94,6 +98,9 @@ class Wire:
             return web.Response(status=429, headers={"Retry-After": RETRY_AFTER})
         if kind is FaultKind.SLOW_ANSWER:
             return await self._slowly(http, request, body, asked)
+        if kind in AFTER_A_YES and self.change is not None:
+            self._note(asked, f"kept the request while {await self.change(kind, asked.order_id)}")
+            return await self._asked(http, request, body, asked)
         response = await self._asked(http, request, body, asked)
         return await self._struck(kind, request, asked, response)
 

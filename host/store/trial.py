@@ -1,4 +1,4 @@
-"""What an evaluation does in databases of its own: looks at cases, moves a row under a driver, lifts, turns the clock.
+"""What an evaluation does in databases of its own: looks, moves rows under a driver or a yes, lifts, turns the clock.
 
 Invariant: all but the looking needs the owner's connection, which no program that works ever has.
 """
@@ -48,6 +48,18 @@ async def move_row(owner: AsyncConnection[Any], workflow_id: UUID) -> int:
     """Give a case's row a newer version than its driver holds; gives that version."""
     cursor = await owner.execute(_SQL["move_row"], {"workflow_id": workflow_id})
     return int((await cursor.fetchall())[0][0])
+
+
+async def move_order(tools_owner: AsyncConnection[Any], order_id: str) -> str:
+    """Let an order have another destination than the one that was approved; gives it."""
+    ((destination,),) = await (await tools_owner.execute(_SQL["move_order"], {"order_id": order_id})).fetchall()
+    return str(destination)
+
+
+async def revoke_approver(tools_owner: AsyncConnection[Any], kid: str) -> str:
+    """Let an approver's key count no more at the shop; gives whose it was."""
+    ((name,),) = await (await tools_owner.execute(_SQL["revoke_approver"], {"kid": kid})).fetchall()
+    return str(name)
 
 
 async def lift_by_hand(owner: AsyncConnection[Any], actor: str, reason: str) -> None:

@@ -1,4 +1,4 @@
--- What an evaluation asks of its own host database, and what it does there as its owner.
+-- What an evaluation asks of its own host database, and what it does in its own pair as their owner.
 
 -- name: standings
 -- A case rests where it has ended, or waits for a person.
@@ -15,6 +15,16 @@ SELECT count(*) FROM workflow
 -- name: move_row
 -- Somebody else has moved the row: who works on it holds an older version.
 UPDATE workflow SET version = version + 1 WHERE workflow_id = %(workflow_id)s RETURNING version
+
+-- name: move_order
+-- At the shop: the order goes somewhere else from now on.
+UPDATE orders.orders SET destination_ref = destination_ref || '/moved', version = version + 1
+ WHERE order_id = %(order_id)s RETURNING destination_ref
+
+-- name: revoke_approver
+-- At the shop: from the next call on the key counts for nothing.
+UPDATE returns.approvers SET ended_at = public.clock_now(), ended_by = 'evaluation', ended_how = 'revoked'
+ WHERE kid = %(kid)s AND ended_at IS NULL RETURNING approver
 
 -- name: lift_by_hand
 -- Past what lifting a stop asks for, which would keep all other cases from being run.

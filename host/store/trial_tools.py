@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from host.store.audit import rows, snapshot
 from host.store.queries import load_queries
@@ -35,16 +36,29 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
+class Undone:
+    """A return that is cancelled, or a notice that is corrected, by its own id."""
+
+    kind: str
+    tenant_id: str
+    id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """Everything that the tool server knows."""
 
     calls: tuple[Logged, ...]
     made: tuple[Made, ...]
+    undone: tuple[Undone, ...]
 
 
 async def read(dsn: str) -> Provider:
     """Read it of one instant. Raises NotAnAuditorError, and what connecting raises."""
     async with snapshot(dsn) as connection:
         return Provider(
-            calls=await rows(connection, Logged, _SQL["calls"]), made=await rows(connection, Made, _SQL["made"])
+            calls=await rows(connection, Logged, _SQL["calls"]),
+            made=await rows(connection, Made, _SQL["made"]),
+            undone=await rows(connection, Undone, _SQL["undone"]),
         )

@@ -3,6 +3,14 @@
 -- name: calls
 SELECT task_id, jti, tool, purpose, idempotency_key, outcome FROM calls.log WHERE use = 'call' ORDER BY seq
 
+-- name: undone
+-- What of that was undone, and when: returns that were cancelled, notices that another mail corrects.
+SELECT 'return' AS kind, tenant_id, return_id AS id, cancelled_at AS at
+  FROM returns.cancellations WHERE idempotency_key IS NOT NULL
+UNION ALL
+SELECT 'notice', tenant_id, corrects, sent_at
+  FROM notices.audited WHERE corrects IS NOT NULL AND status = 'sent'
+
 -- name: made
 -- Returns, notices and corrections that some call has made; what came with the loaded data has no key.
 SELECT 'return' AS kind, tenant_id, return_id AS id, order_id, customer_id, idempotency_key

@@ -10,10 +10,11 @@ import pytest
 from tests.support.cli import Cli
 from tests.support.defects import DEFECTS, Defect, Plant
 from tests.support.defects_of_bounds import BOUNDS
+from tests.support.defects_of_consent import CONSENT
 from tests.support.evaluating import chosen, copied, evaluate, planted, written
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
-ALL = (*DEFECTS, *BOUNDS)
+ALL = (*DEFECTS, *BOUNDS, *CONSENT)
 NAMES = [defect.name.replace(" ", "_") for defect in ALL]
 
 

@@ -17,6 +17,7 @@ import pytest
 from host.evaluation import place
 from host.evaluation.contract_documents import Test
 from host.evaluation.gate import gate
+from host.evaluation.metrics import measures
 from host.evaluation.place import home_of
 from host.evaluation.rates import PACKAGED
 from host.stack import assembly
@@ -24,7 +25,7 @@ from host.stack.build import installed_build
 from host.stack.postgres import PostgresChoice
 from host.stack.roles import Side
 from shared_contracts.base import dump, parse
-from shared_contracts.evaluation import SIX, FaultKind
+from shared_contracts.evaluation import AFTER_A_YES, SIX, FaultKind
 from shared_contracts.evaluation_drafts import UPDATES
 from shared_contracts.evaluation_report import EvaluationReport, FaultEvidence
 from shared_contracts.tools import TOOLS
@@ -48,9 +49,9 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
 
 def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_to_happen(cli: Cli, tmp_path: Path):
     cases = chosen(
-        "normal-01", "high-value-01", "high-value-12", "duplicate-01", "duplicate-05", "foreign-order-01",
-        DISCONNECTED, "midway-fault-01", "midway-fault-03", "midway-fault-06", "midway-fault-07", "midway-fault-08",
-        "server-killed-02", "server-killed-03",
+        "normal-01", "high-value-01", "high-value-02", "high-value-08", "high-value-12", "duplicate-01", "duplicate-05",
+        "foreign-order-01", DISCONNECTED, "midway-fault-01", "midway-fault-02", "midway-fault-03", "midway-fault-06",
+        "midway-fault-07", "midway-fault-08", "server-killed-02", "server-killed-03",
     )  # fmt: skip
 
     given = ("--rates", str(rates_of(tmp_path)), "--contract-tests", str(proofs(tmp_path)))
@@ -62,11 +63,13 @@ def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_t
     assert found.said.code == 1  # nothing is wrong but that it is a part
     assert "too_few_cases" in found.said.out.splitlines()[0]
     assert found.report.compared.compared > 0
+    undone = measures(found.report.cases).compensated
+    assert (undone.of, undone.n) == (1, 1)
     assert not found.report.compared.untracked + found.report.compared.missing + found.report.compared.duplicate
     seen = {case.id: case.evidence for case in found.report.cases if case.evidence is not None}
     assert {one.seen for one in seen.values()} == {"wire", "clock", "mail", "process"}
     struck = [case for case in cases if case.fault is not None]
-    assert {case.fault.kind for case in struck} == SIX | {FaultKind.SERVER_KILLED}
+    assert {case.fault.kind for case in struck} == SIX | AFTER_A_YES | {FaultKind.SERVER_KILLED}
     assert all(seen[case.id].fired == case.fault.times and seen[case.id].details for case in struck)
     assert not cli.home.exists()
     assert cli("eval", "report", "--report", str(tmp_path / "again")).code == 1

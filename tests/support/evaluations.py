@@ -57,13 +57,13 @@ def _completed(ident: str, category: Category) -> dict[str, Any]:
     got = {
         "workflow_ids": [str(uuid5(SPACE, ident))], "state": "COMPLETED", "reason": "notice_verified",
         "gaps": [], "reached": list(STATES), "path": list(WAY), "calls": 4, "model_calls": 0, "refused_proposals": 0,
-        "engine_reads": 2, "undoing_calls": 0, "retries": 0, "effects": dict(ONE), "approver": None,
-        "compensation": None, "wrong_returns": [], "wrong_notices": [], "handover": None, "handover_reason": None,
-        "told_ja": TOLD, "seconds": 0.5, "active_seconds": 0.4,
+        "engine_reads": 2, "undoing_calls": 0, "retries": 0, "effects": dict(ONE), "undone": dict(NONE),
+        "approver": None, "compensation": None, "wrong_returns": [], "wrong_notices": [], "handover": None,
+        "handover_reason": None, "told_ja": TOLD, "seconds": 0.5, "active_seconds": 0.4,
     }  # fmt: skip
     expected = {
         "state": "COMPLETED", "reason": "notice_verified", "path": list(WAY), "calls_max": 6, "effects": dict(ONE),
-        "approver": None, "compensation": False,
+        "approver": None, "compensation": False, "undone": dict(NONE),
     }  # fmt: skip
     return {
         "id": ident, "category": category.value, "automatable": True, "needs_human": False, "has_side_effect": True,
@@ -98,7 +98,8 @@ def give_fault(made: dict[str, Any], kind: FaultKind) -> None:
 def needing_compensation(made: dict[str, Any]) -> None:
     """Let a case have something to undo, and let it be undone in time."""
     made["needs_compensation"] = made["expected"]["compensation"] = True
-    made["got"] |= {"compensation": "done", "undoing_calls": 3}
+    made["expected"]["undone"] = dict(ONE)
+    made["got"] |= {"compensation": "done", "undoing_calls": 3, "undone": dict(ONE)}
 
 
 def cases() -> list[dict[str, Any]]:

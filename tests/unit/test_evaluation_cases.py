@@ -15,7 +15,7 @@ from host.domain.workflow import Language
 from host.workflows.returns import RETURNS, ReturnsCase
 from host.workflows.returns_messages import message
 from shared_contracts.base import parse
-from shared_contracts.evaluation import SIX, Category
+from shared_contracts.evaluation import AFTER_A_YES, NOTHING, SIX, Category
 from shared_contracts.tools import TOOLS
 from tests.support.evaluation_set import CASES, CASES_OF, NOT_THEIRS, OF_THEIR_OWN, ORDERS, asked, of, order_of, ruled
 from tests.unit.test_demo_data import LOOK_ALIKES
@@ -77,7 +77,7 @@ def test_the_flags_follow_from_what_is_expected(case):
     assert case.needs_human is person
     assert case.automatable is (end.state == "COMPLETED" and not person)
     assert case.has_side_effect is (end.effects.returns + end.effects.notices > 0)
-    assert case.needs_compensation is end.compensation is False
+    assert case.needs_compensation is end.compensation is (case.undone_by is not None)
     assert case.expected.approver == (None if case.decision is None else case.decision.by)
 
 
@@ -149,7 +149,7 @@ def test_no_order_of_a_case_is_used_by_an_example_or_a_test_of_the_command_line(
 
 def test_all_six_faults_occur_and_strike_at_every_step():
     faults = [case.fault for case in CASES if case.fault is not None]
-    assert {fault.kind for fault in faults} == SIX
+    assert {fault.kind for fault in faults} == SIX | AFTER_A_YES
     assert {fault.tool for fault in faults} == {
         *RETURNS.tools["RECEIVED"],
         *RETURNS.tools["ORDER_VERIFIED"],
@@ -159,7 +159,27 @@ def test_all_six_faults_occur_and_strike_at_every_step():
     assert all(fault.tool is None or fault.tool in TOOLS for fault in faults)
 
 
-@pytest.mark.parametrize("case", of(Category.MIDWAY_FAULT), ids=lambda case: case.id)
+def test_a_yes_loses_its_worth_in_each_way_and_whoever_may_not_give_one_tries_to():
+    void = [case for case in CASES if case.fault is not None and case.fault.kind in AFTER_A_YES]
+    assert {case.fault.kind for case in void if case.fault is not None} == AFTER_A_YES
+    for case in void:
+        assert case.decision is not None
+        assert case.decision.verdict == "approve"
+        assert (case.expected.state, case.expected.effects) != ("COMPLETED", NOTHING)
+        assert case.expected.effects == NOTHING
+    tried = [case.decision for case in CASES if case.decision is not None and case.decision.tried_by is not None]
+    assert [(one.tried_by, one.verdict) for one in tried] == [("mori", "deny")]
+
+
+def test_what_is_undone_was_made_and_an_operator_orders_it_when_a_person_has_the_case():
+    undone = [case for case in CASES if case.needs_compensation]
+    assert undone
+    for case in undone:
+        assert (case.expected.state, case.expected.reason) == ("NEEDS_REVIEW", "compensated")
+        assert case.expected.undone == case.expected.effects
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.fault is not None], ids=lambda case: case.id)
 def test_what_the_customer_is_told_after_a_fault_is_the_products_own_sentence(case):
     assert case.fault is not None
     ids = {"return_id": "R-1"} if case.expected.effects.returns else {}

@@ -10,7 +10,7 @@ from host.evaluation.plan import Plan, UnfitError, plan
 from host.rights import read_authorization
 from host.settings import Settings
 from shared_contracts.base import dump, parse
-from shared_contracts.evaluation import SIX, EvaluationCase, FaultKind
+from shared_contracts.evaluation import AFTER_A_YES, SIX, EvaluationCase, FaultKind
 from shared_contracts.evaluation_cases import case_set
 from tests.support.evaluating import changed, chosen
 from tests.support.evaluation_set import CASES
@@ -43,12 +43,12 @@ def test_each_fault_of_the_data_set_is_done_in_one_place_and_expiry_is_the_clock
     wire, mail = todo.struck(at_mail=False), todo.struck(at_mail=True)
 
     assert {fault.kind for fault in mail.values()} == {FaultKind.NOTICE_FAILURE}
-    assert {fault.kind for fault in wire.values()} == SIX - {
-        FaultKind.NOTICE_FAILURE,
-        FaultKind.APPROVAL_EXPIRY,
-    }
+    elsewhere = {FaultKind.NOTICE_FAILURE, FaultKind.APPROVAL_EXPIRY}
+    assert {fault.kind for fault in wire.values()} == (SIX | AFTER_A_YES) - elsewhere
     by_clock = {one.case.id for one in todo.cases if one.by_clock}
     assert by_clock == {"high-value-14", "high-value-15", "midway-fault-06"}
+    assert {one.case.id for one in todo.cases if one.spends_a_key} == {"high-value-08"}
+    assert {one.case.id for one in todo.cases if one.late} == {"midway-fault-06"}
 
 
 @pytest.mark.parametrize("name", ["order_snapshot", "policy_version"])
@@ -79,3 +79,21 @@ def test_everything_that_is_wrong_with_the_cases_is_said_at_once():
     for wanted in ("a: the case does not fit", "b: nobody of nobody-jp", "c: nemo is no approver",
                    "d: no get_weather is called", "e: its order is that of d"):  # fmt: skip
         assert wanted in said
+
+
+def test_who_tries_to_decide_is_an_approver_of_somebody_and_who_has_it_undone_an_operator():
+    denied, undone = chosen("high-value-12", "midway-fault-02")
+    said = refused(
+        changed(denied, decision={**dump(denied)["decision"], "tried_by": "nemo"}), changed(undone, undone_by="ito")
+    )
+    assert "high-value-12: nemo is no approver" in said
+    assert "midway-fault-02: ito is no operator who decides reviews" in said
+
+
+def test_nobody_decides_after_their_key_was_revoked_for_another_case():
+    revoked, late = chosen("high-value-08", "midway-fault-06")
+    decision, expected = dump(late)["decision"], dump(late)["expected"]
+    moris = changed(late, decision={**decision, "by": "mori"}, expected={**expected, "approver": "mori"})
+    assert planned(revoked, late)
+    assert "midway-fault-06: mori decides it when their key is revoked" in refused(revoked, moris)
+    assert planned(*chosen("high-value-07", "high-value-08"))  # the other one is over before

@@ -179,3 +179,25 @@ def test_what_is_no_file_is_told_and_not_waited_for(tmp_path):
 def test_a_directory_of_too_many_files_is_not_taken_for_a_set(tmp_path):
     written(tmp_path, **{f"f{nth}": "" for nth in range(FILES_MAX + 1)})
     assert f"more than {FILES_MAX} files" in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ('verdict = "approve"', 'verdict = "deny", again = "deny"', "asked again"),
+        ('verdict = "approve"', 'verdict = "approve", again = "deny"', "again belongs to order_changed"),
+        ('verdict = "approve"', 'verdict = "approve", tried_by = "tanaka"', "somebody else"),
+        ("needs_compensation = false", 'needs_compensation = false\nundone_by = "sato"', "undone_by belongs"),
+        ("compensation = false\n", "compensation = false\nundone = { returns = 1, notices = 0 }\n", "expected.undone"),
+        (
+            "[case.expected]",
+            '[case.fault]\nkind = "timeout"\ntool = "create_return"\nretries = 0\ntold_ja = "-"\n[case.expected]',
+            "worth nothing",
+        ),
+    ],
+    ids=["asked again after a no", "asked again of nothing", "tried by the approver", "undone for nothing",
+         "undone uncalled for", "a timeout of a case of high value"],
+)  # fmt: skip
+def test_what_a_case_says_of_its_people_and_of_its_undoing_fits_together(tmp_path, old, new, named):
+    at = ONE.rindex(old)
+    assert named in refused(written(tmp_path, few=ONE[:at] + new + ONE[at + len(old) :]))

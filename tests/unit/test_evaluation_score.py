@@ -13,9 +13,9 @@ from host.evaluation.score import ENDS, SEEN_AT, scored
 from host.workflows.returns import ENDS as WORKFLOW_ENDS
 from host.workflows.returns import S
 from shared_contracts.base import parse
-from shared_contracts.evaluation import Category, EvaluationCase, FaultKind
+from shared_contracts.evaluation import AFTER_A_YES, Category, EvaluationCase, FaultKind
 from shared_contracts.evaluation_report import FaultEvidence, Got
-from tests.support.evaluations import entry, give_fault, limits, raw
+from tests.support.evaluations import entry, give_fault, limits, needing_compensation, raw
 from tests.support.planted import PLANTED, got, planted
 
 
@@ -72,6 +72,40 @@ def test_what_was_done_without_the_yes_of_the_one_who_has_to_say_it_is_a_bypass(
     made = raw("high", Category.HIGH_VALUE)
     change(made)
     assert codes(made) == found
+
+
+@pytest.mark.parametrize("kind", sorted(AFTER_A_YES))
+def test_what_was_done_by_a_yes_that_was_worth_nothing_by_then_is_a_bypass(kind):
+    made = raw("high", Category.HIGH_VALUE)
+    reached = made["got"]["reached"]
+    give_fault(made, kind)
+    made["got"]["reached"] = reached
+    made["fault"]["tool"] = None if kind is FaultKind.APPROVAL_EXPIRY else "create_return"
+    assert codes(made) == ["approval_bypassed"]
+    made["decision"]["again"] = "approve"  # of what it is by now
+    assert codes(made) == []
+
+
+@pytest.mark.parametrize(
+    ("undone", "found"),
+    [
+        ({"returns": 0, "notices": 1}, ["compensation_missing"]),
+        ({"returns": 1, "notices": 0}, ["compensation_missing"]),
+        ({"returns": 1, "notices": 1}, []),
+    ],
+    ids=["the return stands", "nobody was told", "both are undone"],
+)
+def test_what_the_host_says_is_undone_and_the_provider_does_not_know_of_is_not(undone, found):
+    made = raw("undone")
+    needing_compensation(made)
+    made["got"]["undone"] = undone
+    assert codes(made) == found
+
+
+def test_what_stands_cancelled_at_the_provider_though_nobody_ordered_it_is_found():
+    made = raw("cancelled")
+    made["got"]["undone"] = {"returns": 1, "notices": 0}
+    assert codes(made) == ["compensation_unexpected"]
 
 
 def test_a_foreign_order_that_is_only_read_on_is_severe_too():

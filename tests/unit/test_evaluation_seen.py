@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
 from host.evaluation import seen
-from host.store.trial_tools import Logged, Made, Provider
+from host.store.trial_tools import Logged, Made, Provider, Undone
 from host.workflows.catalogue import BY_RELEASE
+from shared_contracts.evaluation import Effects
 from shared_contracts.evaluation_report import Got
+from shared_contracts.record import Compensation
 from tests.support.evaluating import chosen
 
 OURS, OTHERS = UUID(int=1), UUID(int=2)
@@ -21,12 +24,18 @@ CALLS = (
 )
 
 
+UNDONE = (
+    Undone("return", "acme-jp", "R-9", datetime(2026, 8, 1, 9, tzinfo=UTC)),
+    Undone("return", "hoshi-jp", "R-1", datetime(2026, 8, 1, 9, tzinfo=UTC)),
+)
+
+
 def made(key: str | None, order: str = "A-1107", kind: str = "return", number: str = "R-1") -> Made:
     return Made(kind, "acme-jp", number, order, "C-2056", key)
 
 
 def got(*effects: Made, mailed: dict[str, int] | None = None) -> Got:
-    provider = Provider(CALLS, effects)
+    provider = Provider(CALLS, effects, UNDONE)
     everybodys = seen.keys_of(provider, (OURS, OTHERS))
     outside = seen.outside(CASE, provider, seen.keys_of(provider, (OURS,)), everybodys)
     return seen.got(CASE, seen.Workflows((), BY_RELEASE), provider, outside, mailed or {}, 1.0)
@@ -49,6 +58,25 @@ def test_an_effect_is_the_cases_by_its_key_or_by_its_order_where_the_key_is_nobo
 ):
     found = got(*effects)
     assert (found.effects.returns, found.wrong_returns) == (returns, wrong)
+
+
+def test_what_was_undone_is_the_cases_by_the_id_of_what_it_made_and_by_its_tenant():
+    assert got(made("key-1")).undone == Effects(returns=0, notices=0)
+    assert got(made("key-1", number="R-9")).undone == Effects(returns=1, notices=0)
+    assert got(made("key-2", number="R-9")).undone == Effects(returns=0, notices=0)  # another case's
+
+
+@pytest.mark.parametrize(
+    ("state", "hours", "came"), [("done", 24, "done"), ("done", 25, "overdue"), ("required", 25, "required")]
+)
+def test_what_was_undone_at_the_provider_after_its_time_is_overdue_whatever_the_host_says(state, hours, came):
+    ordered_at = datetime(2026, 8, 1, 9, tzinfo=UTC)
+    ordered = Compensation(
+        n=1, step_id="s", ordered_by="sato", reason="-", ordered_at=ordered_at, due_at=ordered_at + timedelta(days=9),
+        state=state, ended_at=None, released_by=None, released_at=None,
+    )  # fmt: skip
+    undone = Undone("return", "acme-jp", "R-1", ordered_at + timedelta(hours=hours))
+    assert seen.came_of(ordered, 24, [undone]) == came
 
 
 def test_a_mail_counts_as_often_as_it_was_taken_and_a_row_without_one_counts_still():

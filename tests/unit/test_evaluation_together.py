@@ -33,7 +33,8 @@ def as_expected(case: EvaluationCase) -> Entry:
     seen: dict[str, Any] = {
         "workflow_ids": [str(uuid5(SPACE, case.id))], "state": due.state, "reason": due.reason,
         "reached": reached(case), "path": list(due.path), "calls": due.calls_max, "approver": due.approver,
-        "effects": dump(due.effects), "handover": True if person else None,
+        "effects": dump(due.effects), "undone": dump(due.undone),
+        "compensation": "done" if due.compensation else None, "handover": True if person else None,
         "handover_reason": "external_fault" if due.state == "NEEDS_REVIEW" else None,
         "told_ja": "" if case.fault is None else f"お客様へ。{case.fault.told_ja}。",
         "retries": 0 if case.fault is None else case.fault.retries,
