@@ -23,24 +23,23 @@ from datetime import timedelta
 from uuid import UUID
 
 import psycopg
-from pydantic import BaseModel
 
 from host.domain.acting import By
-from host.domain.principals import Principal
 from host.engine.accept import Origin, Pins, accept
 from host.engine.approve import ApprovalRefusedError, Desk
 from host.engine.parts import Kind
 from host.engine.reapply import NotPossibleError
 from host.engine.review import order_compensation
 from host.evaluation.outages import OLDER_VERSION, Outages
-from host.evaluation.people import People, Verdict
+from host.evaluation.people import People
+from host.evaluation.prepared import Prepared
 from host.evaluation.watch import CASE_SECONDS_MAX, GaveUpError, Watch
 from host.evaluation.wire import Wire, until
 from host.store import trial
 from host.store.errors import StoppedError
 from host.store.pool import Pool
 from shared_contracts.approval import LIFETIME
-from shared_contracts.evaluation import OUTAGES, EvaluationCase, FaultKind
+from shared_contracts.evaluation import OUTAGES, FaultKind
 from shared_contracts.tools import TOOLS
 
 AHEAD = LIFETIME + timedelta(minutes=1)
@@ -48,56 +47,6 @@ UNDONE_FOR = "the customer takes the request back"
 AGAIN_SECONDS = 0.2  # while new work is stopped
 LISTS = 2  # a worker that has read the tools so often since a case came has had the time to begin it
 LISTED_SECONDS_MAX = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A case whose request was read as its kind has it, and who asks."""
-
-    case: EvaluationCase
-    request: BaseModel
-    principal: Principal
-
-    @property
-    def by_clock(self) -> bool:
-        """Tell whether its end is a time that passes."""
-        case = self.case
-        nobody = case.decision is not None and case.decision.verdict == "nobody"
-        if case.fault is None or case.decision is None:
-            return nobody
-        again = case.fault.kind is FaultKind.ORDER_CHANGED and case.decision.again is None
-        return nobody or again or case.fault.kind is FaultKind.APPROVAL_EXPIRY
-
-    @property
-    def spends_a_key(self) -> bool:
-        """Tell whether somebody decides nothing more once it has been run."""
-        return self.case.fault is not None and self.case.fault.kind is FaultKind.APPROVER_REVOKED
-
-    @property
-    def late(self) -> bool:
-        """Tell whether the yes that it waits for is given when no worker acts on it before its time is over."""
-        fault = self.case.fault
-        return fault is not None and fault.kind is FaultKind.APPROVAL_EXPIRY and self.verdicts != ()
-
-    @property
-    def undisturbed(self) -> bool:
-        """Tell whether it may run beside any other."""
-        return not (self.by_clock or self.spends_a_key) and self.outage is None
-
-    @property
-    def verdicts(self) -> tuple[tuple[str, Verdict], ...]:
-        """Say who decides what, one request after the other."""
-        decision = self.case.decision
-        if decision is None or decision.by is None or decision.verdict == "nobody":
-            return ()
-        first = (decision.by, decision.verdict)
-        return (first,) if decision.again is None else (first, (decision.by, decision.again))
-
-    @property
-    def outage(self) -> FaultKind | None:
-        """Name what is done to it that hurts every other case too; none where nothing is."""
-        fault = self.case.fault
-        return fault.kind if fault is not None and fault.kind in OUTAGES else None
 
 
 @dataclass

@@ -19,11 +19,12 @@ from host.domain.limits import BACKOFF_CAP_SECONDS, BACKOFF_JITTER_SECONDS, back
 from host.domain.principals import AuthorizationSet
 from host.engine.accept import Origin, accept
 from host.engine.review import order_compensation
-from host.evaluation.conduct import Bench, Prepared, Run, conduct
+from host.evaluation.conduct import Bench, Run, conduct
 from host.evaluation.documents import Demonstrated, DemoView
 from host.evaluation.evaluate import Opened, opened, watched
 from host.evaluation.place import drop
 from host.evaluation.plan import Plan
+from host.evaluation.prepared import Prepared
 from host.settings import Settings, home_root
 from host.stack import assembly
 from host.stack.roles import Side

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from host.domain.principals import Act, AuthorizationSet, Principal
 from host.engine.accept import CaseError, read_case
-from host.evaluation.conduct import Prepared
+from host.evaluation.prepared import Prepared
 from host.settings import Settings
 from host.workflows.catalogue import CURRENT
 from shared_contracts.evaluation import AFTER_A_YES, NO_REQUEST, EvaluationCase, Fault, FaultKind
