@@ -64,6 +64,11 @@ def duplicated(entry: Entry) -> bool:
     return seen.returns > due.returns or seen.notices > due.notices
 
 
+def compensated(entry: Entry) -> bool:
+    """Tell whether what had to be undone stands undone at the provider, and was by its deadline."""
+    return entry.got.compensation == "done" and entry.got.undone == entry.expected.undone
+
+
 def rates(entries: Entries) -> Rates:
     """Compute the rates of these cases; over-automation and over-handover are two numbers."""
     return Rates(
@@ -71,7 +76,7 @@ def rates(entries: Entries) -> Rates:
         automatic=_share(_of(entries, lambda e: e.automatable), lambda e: completed(e) and not with_person(e)),
         handed_over=_share(_of(entries, lambda e: e.needs_human), lambda e: matched(e) and with_person(e)),
         duplicates=_share(_of(entries, lambda e: e.has_side_effect), duplicated),
-        compensated=_share(_of(entries, lambda e: e.needs_compensation), lambda e: e.got.compensation == "done"),
+        compensated=_share(_of(entries, lambda e: e.needs_compensation), compensated),
         over_automated=_share(_of(entries, lambda e: e.needs_human), lambda e: not with_person(e)),
         over_handed=_share(_of(entries, lambda e: not e.needs_human), with_person),
         calls=_calls(entries),

@@ -17,7 +17,7 @@ import pytest
 from host.evaluation import place
 from host.evaluation.contract_documents import Test
 from host.evaluation.gate import gate
-from host.evaluation.metrics import measures
+from host.evaluation.metrics import rates
 from host.evaluation.place import home_of
 from host.evaluation.rates import PACKAGED
 from host.stack import assembly
@@ -63,7 +63,7 @@ def test_cases_of_each_kind_end_as_the_rules_have_it_and_their_faults_are_seen_t
     assert found.said.code == 1  # nothing is wrong but that it is a part
     assert "too_few_cases" in found.said.out.splitlines()[0]
     assert found.report.compared.compared > 0
-    undone = measures(found.report.cases).compensated
+    undone = rates(found.report.cases).compensated
     assert (undone.of, undone.n) == (1, 1)
     assert not found.report.compared.untracked + found.report.compared.missing + found.report.compared.duplicate
     seen = {case.id: case.evidence for case in found.report.cases if case.evidence is not None}

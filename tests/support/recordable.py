@@ -43,7 +43,7 @@ def _as_expected(case: EvaluationCase) -> dict[str, Any]:
     retries = 0 if fault is None else fault["retries"]
     person = expected["state"] in FOR_A_PERSON
     approved = asked["decision"] is not None and asked["decision"]["verdict"] == "approve"
-    got |= {name: expected[name] for name in ("state", "reason", "path", "effects", "approver")}
+    got |= {name: expected[name] for name in ("state", "reason", "path", "effects", "undone", "approver")}
     got |= {
         "workflow_ids": [str(uuid5(SPACE, case.id))], "calls": len(expected["path"]) + retries, "retries": retries,
         "reached": ["RECEIVED", *(["APPROVED"] if approved else []), expected["state"]],

@@ -47,6 +47,8 @@ def beside(entry: Entry) -> Table:
         ("calls", Verbatim(f"at most {due.calls_max}"), number(got.calls)),
         ("returns", number(due.effects.returns), number(got.effects.returns)),
         ("notices", number(due.effects.notices), number(got.effects.notices)),
+        ("returns cancelled", number(due.undone.returns), number(got.undone.returns)),
+        ("notices corrected", number(due.undone.notices), number(got.undone.notices)),
         ("approver", text(due.approver), text(got.approver)),
         ("compensation", "needed" if due.compensation else "-", text(got.compensation)),
         ("retries", number(None if entry.fault is None else entry.fault.retries), number(got.retries)),
