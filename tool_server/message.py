@@ -6,7 +6,7 @@ or integer, a call without an id, or a body of one protocol revision under the h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_types import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, PROTOCOL_VERSION_META_KEY
@@ -52,7 +52,8 @@ def read_message(body: bytes, versions: list[str]) -> Message | Fault:
         return Fault(PARSE_ERROR, f"Parse error: {error}.")
     if not isinstance(value, dict):
         return Fault(INVALID_REQUEST, "The body must be one JSON-RPC object; batches are not served.")
-    return _envelope_fault(value) or _version_fault(value, versions) or _message(value)
+    fault = _envelope_fault(value) or _version_fault(value, versions)
+    return _message(value) if fault is None else replace(fault, tool=_tool(value))
 
 
 def _message(value: dict[str, Any]) -> Message:
@@ -60,7 +61,8 @@ def _message(value: dict[str, Any]) -> Message:
 
 
 def _tool(value: dict[str, Any]) -> str | None:
-    name = value.get("params", {}).get("name") if value["method"] == CALL else None
+    params = value.get("params") if value.get("method") == CALL else None
+    name = params.get("name") if isinstance(params, dict) else None
     return name if isinstance(name, str) else None
 
 
@@ -69,7 +71,7 @@ def _envelope_fault(value: dict[str, Any]) -> Fault | None:
     if value.get("jsonrpc") != "2.0" or not isinstance(method, str) or not isinstance(params, dict):
         return Fault(INVALID_REQUEST, "The body must be a JSON-RPC 2.0 request or notification with object params.")
     if "result" in value or "error" in value:  # what we take for a request, the protocol's own code takes for an answer
-        return Fault(INVALID_REQUEST, "A request has no result and no error.", rpc_id=None, tool=_tool(value))
+        return Fault(INVALID_REQUEST, "A request has no result and no error.")
     if "id" not in value:
         if method.startswith(_NOTIFICATIONS):
             return None
@@ -78,7 +80,7 @@ def _envelope_fault(value: dict[str, Any]) -> Fault | None:
         return Fault(INVALID_REQUEST, "The id must be a string or an integer of 64 bits.")
     if method == CALL and not (isinstance(params.get("name"), str) and isinstance(params.get("arguments"), _OBJECT)):
         text = "tools/call needs a name (string) and arguments (object)."
-        return Fault(INVALID_PARAMS, text, value["id"], _tool(value))
+        return Fault(INVALID_PARAMS, text, value["id"])
     return None
 
 
@@ -94,5 +96,5 @@ def _version_fault(value: dict[str, Any], versions: list[str]) -> Fault | None:
     named = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
     if len(versions) > 1 or (named is not None and versions != [named]):
         text = "The MCP-Protocol-Version header does not match the protocol version in the body."
-        return Fault(HEADER_MISMATCH, text, value.get("id"), _tool(value))
+        return Fault(HEADER_MISMATCH, text, value.get("id"))
     return None

@@ -142,6 +142,8 @@ MALFORMED: dict[str, dict[str, Any]] = {
     "arguments that are a list": {"params": {**CALL, "arguments": []}},
     "meta that is no object": {"params": {**CALL, "_meta": "x"}},
     "a progress token that is an object": {"params": {**CALL, "_meta": {"progressToken": {}}}},
+    "an id that is none": {"id": None},
+    "an envelope of another version": {"jsonrpc": "1.0"},
     "an answer beside the request": {"error": {"code": 1, "message": "an answer to nobody"}},
 }
 
