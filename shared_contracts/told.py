@@ -11,6 +11,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 _EXPLAINED = "see “Several machines” in RUNBOOK.md"
+_NAME_MAX = 80  # characters of a name that somebody else has chosen
 
 
 def missing(variable: str, field: FieldInfo) -> str:
@@ -24,12 +25,23 @@ def missing(variable: str, field: FieldInfo) -> str:
 
 def complaints(problems: Iterable[Mapping[str, Any]], whole: str) -> list[str]:
     """Say pydantic's problems one per line: the place, what is wrong with it, what to do; `whole` names the root."""
-    return [f"{_place(problem['loc']) or whole}: {_wrong(problem)}" for problem in problems]
+    return [f"{place(problem['loc']) or whole}: {_wrong(problem)}" for problem in problems]
 
 
-def _place(location: tuple[int | str, ...]) -> str:
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+def dotted(location: Iterable[int | str]) -> str:
+    """Name a place in a document; a name that is no word of ours is given as far as one can read it."""
+    return ".".join(map(_short, location))
+
+
+def place(location: Iterable[int | str]) -> str:
+    """Name it with the numbers of a list's items in brackets; the whole has no name."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{_short(step)}" for step in location)
     return "".join(steps).removeprefix(".")
+
+
+def _short(step: int | str) -> str:
+    name = str(step)
+    return name if len(name) <= _NAME_MAX else f"{name[:_NAME_MAX]}…"
 
 
 def _wrong(problem: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from shared_contracts.base import dump
 from shared_contracts.digest import digest
 from shared_contracts.named_file import Unread, read_file
 from shared_contracts.returns import ReturnStatus
+from shared_contracts.told import place
 from tool_server.errors import ToolServerError
 from tool_server.load_checks import against_order, against_policies, against_returns, content_of_policy, refusal
 from tool_server.seed import Seed, SeedOrder, SeedPolicy
@@ -82,7 +83,7 @@ def parse_seed(content: bytes) -> Seed:
         seed = Seed.model_validate_json(content)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)
-        raise SeedError([Problem(_path(item["loc"]), item["msg"]) for item in found]) from None
+        raise SeedError([Problem(place(item["loc"]) or "the file", item["msg"]) for item in found]) from None
     problems = list(check(seed))
     if problems:
         raise SeedError(problems)
@@ -247,8 +248,3 @@ def _return_line_rows(order: SeedOrder, settled: Settled) -> Iterator[dict[str, 
 def _chunks(orders: Sequence[SeedOrder]) -> Iterator[Sequence[SeedOrder]]:
     for start in range(0, len(orders), _CHUNK):
         yield orders[start : start + _CHUNK]
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
-    return steps.removeprefix(".") if steps else "the file"

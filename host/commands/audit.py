@@ -31,6 +31,7 @@ from host.stack.processes import run_to_end
 from host.stack.stack import MIGRATION_SECONDS_MAX
 from host.store import seals
 from shared_contracts.base import dump
+from shared_contracts.named_file import Unread, open_file
 from shared_contracts.operator import operator
 from shared_contracts.seal import SealKeys, SideName
 
@@ -148,13 +149,16 @@ def _keys(settings: Settings, files: list[Path]) -> SealKeys:
 
 
 def _exported(file: Path, keys: SealKeys) -> Mapping[SideName, Verdict]:
+    mend = "Name a file that kessai audit export has written, as it was written."
+    opened = open_file(file)
+    if isinstance(opened, Unread):
+        raise CommandError(Exit.BAD_INPUT, f"{file} cannot be read: {opened.why}", mend)
     try:
-        with file.open("rb") as lines:
-            return sealed.verified_export(lines, keys)
+        with os.fdopen(opened, "rb") as lines:
+            return sealed.verified_export(iter(lambda: lines.readline(sealed.LINE_BYTES_MAX), b""), keys)
     except OSError as error:
-        raise CommandError(Exit.BAD_INPUT, f"{file} cannot be read: {error.strerror}") from error
+        raise CommandError(Exit.BAD_INPUT, f"{file} cannot be read: {error.strerror}", mend) from error
     except sealed.NotAnExportError as error:
-        mend = "Name a file that kessai audit export has written, as it was written."
         raise CommandError(Exit.BAD_INPUT, f"{file} is no whole export: {error}", mend) from error
 
 

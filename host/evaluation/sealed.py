@@ -24,6 +24,7 @@ from shared_contracts.seal import SealKeys, SideName, keys_of
 from shared_contracts.strict_json import NotJsonError, strict_json
 
 FORMAT = "kessai-record-1"
+LINE_BYTES_MAX = 1 << 22  # an honest one has some thousand; what is longer is read as two, of which neither is one
 SIDES: tuple[SideName, ...] = ("host", "tools")
 
 
@@ -101,7 +102,7 @@ def verified_export(texts: Iterable[bytes], keys: SealKeys) -> Mapping[SideName,
         raise NotAnExportError("its end is missing") from None
     except NotAnExportError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # AttributeError: what should be text is none
         raise NotAnExportError(f"a line does not hold what it should ({type(error).__name__})") from error
     if document != {"end": counts} or next(documents, None) is not None:
         raise NotAnExportError("its end does not fit what comes before it")

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from host.stack.files import BYTES_MAX, malformed, read_json, read_secret, write_secret
 from host.stack.home import Home
 from shared_contracts.named_file import Unread, read_file
+from shared_contracts.strict_json import strict_json
 from shared_contracts.task_token import LEEWAY_SECONDS, LIFETIME_SECONDS_MAX
 
 # the longest token, the leeway of clocks, and a command that had read the key and is just about to sign
@@ -104,7 +105,7 @@ def _ensure_seals(files: KeyFiles) -> None:
 def read_signing_key(file: Path) -> dict[str, Any]:
     """A private Ed25519 JWK whose public half and kid belong to it; a `StackError` otherwise."""
     try:
-        key = json.loads(read_secret(file))
+        key = strict_json(read_secret(file).encode())
         private = Ed25519PrivateKey.from_private_bytes(_decoded(key["d"]))
         public = _encoded(private.public_key().public_bytes_raw())
         fits = (key["kty"], key["crv"], key["x"], key["kid"]) == ("OKP", "Ed25519", public, thumbprint(public))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from host.commands.approver_keys import read_public
+from host.commands.audit import _exported
 from host.commands.exits import CommandError
 from host.commands.run import prepare
 from host.database import NotReadyError
@@ -22,7 +23,7 @@ from host.stack.keys import trusted_issuers
 from host.stack.manifest import read_backup
 from host.store import migrate
 from shared_contracts.named_file import PATH_BYTES_MAX, Unread, open_file, read_file, read_text, unnameable
-from shared_contracts.seal import UnsealedError
+from shared_contracts.seal import SealKeys, UnsealedError
 from tool_server import load, load_cases, post
 from tool_server.approvers import ApproverError, read_approver
 from tool_server.errors import SettingsError, TrustError
@@ -144,6 +145,13 @@ def test_what_says_who_is_trusted_is_not_believed_where_everybody_can_write_it(t
     with pytest.raises(error) as caught:
         read(path)
     assert "everybody can write it" not in str(caught.value)
+
+
+@pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
+def test_an_export_may_have_any_length_but_no_line_of_it_may(tmp_path: Path, make: Callable[[Path], None]):
+    make(tmp_path / "named")
+    with pytest.raises(CommandError, match="not JSON" if make is giant else KINDS[make]):
+        _exported(tmp_path / "named", SealKeys(host=(), tools=()))
 
 
 @pytest.mark.parametrize("make", [fifo, Path.mkdir, giant], ids=lambda make: make.__name__)
