@@ -3,6 +3,7 @@
 #   make run     one return on this machine's own stack, from nothing to a sent notice
 #   make test    everything that is tested; each tool by itself first, and no further where that fails
 #   make security what tries to get in, one test per attempt
+#   make fuzz    what nobody thought of: generated requests, answers and files, FUZZ_COUNT=10000 for more of them
 #   make check   what takes seconds: format, lint, types, import rules, unit tests
 #
 # make conformance runs the official MCP suite against the tool server, make clients the clients of others; these two
@@ -18,6 +19,8 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-u
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
 # more arguments for pytest, such as --retail FILE; for a few tests alone call .venv/bin/pytest itself
 TEST_OPTIONS ?=
+# how many generated examples each test of `make fuzz` tries
+FUZZ_COUNT ?= 1000
 # such as --kills 20 --seed 42
 CRASH_OPTIONS ?=
 SUITE := .conformance
@@ -28,7 +31,7 @@ NPM_OPTIONS := --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-re
 PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 CASE ?= examples/returns/normal.json
 
-.PHONY: venv run test test-long security check static lock bench crash soak conformance clients clean
+.PHONY: venv run test test-long security fuzz check static lock bench crash soak conformance clients clean
 
 venv: $(INSTALLED)
 
@@ -50,6 +53,10 @@ test: $(INSTALLED)
 # one test per attempt to get in; --vectors DIR adds Wycheproof's
 security: $(INSTALLED)
 	$(PYTEST) tests/security $(TEST_OPTIONS)
+
+# generated requests, answers and files, other ones each time; the ordinary run tries a few, the same ones each time
+fuzz: $(INSTALLED)
+	$(PYTEST) --timeout 0 --fuzz $(FUZZ_COUNT) tests/security/test_fuzz_*.py
 
 # minutes each: whole stacks that are restored, spoiled and undone, twenty random kills, machines that go away, what
 # the containers run

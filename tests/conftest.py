@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import fuzzing
+
 FILES = {
     "vectors": "a directory of Wycheproof's JWS vectors (json_web_signature_test.json and others)",
     "retail": "a JSON file of a retail shop's orders and return requests",
@@ -15,6 +17,12 @@ FILES = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     for name, what in FILES.items():
         parser.addoption(f"--{name}", metavar="PATH", type=Path, default=None, help=f"run the tests that read {what}")
+    parser.addoption("--fuzz", metavar="COUNT", type=int, default=None, help="try so many generated examples, new ones")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    count = config.getoption("fuzz")
+    fuzzing.ASKED[:] = [] if count is None else [count]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

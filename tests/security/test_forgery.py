@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 
 import httpx2
 import pytest
@@ -16,17 +15,11 @@ from tests.security.forgery.attempt import Attempt, as_it_stands
 from tests.security.forgery.every import REFUSED, RIGHT
 from tests.security.forgery.forge import Forge, Wire
 from tests.security.forgery.page import PAGE, page
-from tests.security.forgery.stand import Met, Stand, standing
+from tests.security.forgery.stand import Met, Stand
 from tests.support.server import request
 
 pytestmark = pytest.mark.xdist_group("forgery")  # one server, not one on each core
 COUNTED_MAX, KIND_MIN, REFUSED_MIN = 40, 3, 400
-
-
-@pytest.fixture(scope="session")
-def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    with standing(tmp_path_factory.mktemp("forgery")) as stand:
-        yield stand
 
 
 def made(stand: Stand, attempt: Attempt) -> tuple[Forge, Wire, Met]:
@@ -35,7 +28,8 @@ def made(stand: Stand, attempt: Attempt) -> tuple[Forge, Wire, Met]:
         forge = stand.forge()
         with attempt.within(stand, forge):
             wire = attempt.wire(forge)
-            met = stand.send(wire, rows=int(attempt.answer is not None and attempt.answer.logged is not None))
+            rows = int(attempt.answer is not None and attempt.answer.logged is not None)
+            met = stand.send(wire, lambda _, rows=rows: rows)
         if not attempt.exact or int(time.time()) == forge.moment:
             return forge, wire, met
     raise AssertionError("it is never made within one second")

@@ -45,13 +45,14 @@ VERSION = 9  # of the workflow that asks
 
 @dataclass(frozen=True)
 class Wire:
-    """One request; nothing of `secrets` may be seen anywhere but in it."""
+    """One request; nothing of `secrets` may be seen anywhere but in it. `cut`: nothing follows, whatever is due."""
 
     line: bytes
     headers: tuple[bytes, ...]
     body: bytes
     secrets: tuple[str, ...]
     framing: tuple[bytes, ...] | None = None  # instead of the body's length
+    cut: bool = False
 
     @property
     def written(self) -> bytes:

@@ -13,10 +13,10 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http.client import HTTPResponse, RemoteDisconnected
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ from tool_server.store.switches import revoke
 
 BEGINNING = "eyJ"  # of every token, since it begins with `{"`
 SEEN = 12  # so many characters of a token anywhere are a part of it
+
+Asked = tuple[int, dict[str, str], bytes]
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,15 @@ class Stand:
         """For one attempt."""
         return Forge(self.keys, self.port, self.listener)
 
-    def send(self, wire: Wire, rows: int = 0) -> Met:
+    def send(self, wire: Wire, rows: Callable[[Asked], int] = lambda _: 0) -> Met:
         """Send the bytes and see what they met; so many rows of the call log are waited for, and more are seen too.
 
         What the protocol's own code refuses is logged after its answer.
         """
         last, before = self._count[1], dict(self._tables)
-        status, head, body = self.asked(wire)
-        wait_until(lambda: self.look() and len(self._rows(last)) >= rows)
+        status, head, body = asked = self.asked(wire)
+        wanted = rows(asked)
+        wait_until(lambda: self.look() and len(self._rows(last)) >= wanted)
         changed = frozenset(name for name, digest in self._tables.items() if before[name] != digest)
         return Met(status, head, body, self._rows(last), self._said(), changed)
 
@@ -113,14 +116,18 @@ class Stand:
         query = "SELECT outcome, l::text FROM calls.log AS l WHERE seq > %s ORDER BY seq"
         return tuple(self.books.execute(query, (last,)).fetchall())
 
-    def asked(self, wire: Wire) -> tuple[int, dict[str, str], bytes]:
+    def asked(self, wire: Wire) -> Asked:
         """The answer to these bytes; a connection that is closed without one has status 0."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
-            connection.sendall(wire.written)
-            response = HTTPResponse(connection)
+            response = HTTPResponse(connection, method=wire.line.partition(b" ")[0].decode())
             try:
+                connection.sendall(wire.written)
+                if wire.cut:
+                    connection.shutdown(socket.SHUT_WR)
                 response.begin()
-            except (RemoteDisconnected, ConnectionResetError):
+            except TimeoutError:
+                raise
+            except OSError:  # RemoteDisconnected is one
                 return 0, {}, b""
             with response:
                 return response.status, dict(response.getheaders()), response.read()
