@@ -163,6 +163,19 @@ def test_a_second_return_by_hand_is_a_duplicate_whatever_key_it_has(own: Cli):
     }
 
 
+def test_a_return_by_hand_that_looks_like_loaded_data_is_found_all_the_same(own: Cli):
+    before, number = differences(own), f"R-{uuid.uuid4().hex[:8]}"
+    with own.owner("tools") as tools:
+        put = tools.execute(
+            "INSERT INTO returns.returns SELECT tenant_id, %s, order_id, customer_id, NULL, status, reason, currency,"
+            " 0, 0, 0, rule_version, order_version, requested_at, requested_at FROM returns.returns"
+            " WHERE idempotency_key IS NULL AND status = 'created' ORDER BY return_id LIMIT 1",
+            (number,),
+        )
+        assert put.rowcount == 1
+    assert differences(own) - before == {("untracked", number, "no_key")}
+
+
 def test_nothing_is_called_wrong_while_work_goes_on(own: Cli):
     before = differences(own)
     at_work = [own.start("run", str(EXAMPLES / f"{name}.json")) for name in ("defective", "steering", "duplicate")]

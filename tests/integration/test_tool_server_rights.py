@@ -30,7 +30,7 @@ LENT: dict[str, set[str]] = {
     "tools_notices": {"orders.owned"} | SOLD | RETURNED,
     "tools_auditor": {
         "returns.returns", "returns.return_lines", "returns.cancellations", "returns.links", "notices.audited",
-        "returns.approvers", "returns.approvals_used",
+        "returns.loaded", "returns.approvers", "returns.approvals_used",
     },
 }  # fmt: skip
 APPEND_ONLY = (

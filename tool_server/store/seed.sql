@@ -96,14 +96,17 @@ ON CONFLICT (tenant_id, order_id, line_id) DO UPDATE SET
     bought = excluded.bought, delivered = excluded.delivered, paid = excluded.paid
 
 -- name: insert_returns
-INSERT INTO returns.returns (tenant_id, return_id, order_id, customer_id, status, reason, currency, refund,
-                             shipping_refund, return_fee, rule_version, order_version, requested_at, created_at)
-SELECT r.tenant_id, r.return_id, r.order_id, r.customer_id, r.status, r.reason, r.currency, r.refund,
-       r.shipping_refund, r.return_fee, r.rule_version, r.order_version, r.created_at, r.created_at
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
-    tenant_id text, return_id text, order_id text, customer_id text, status text, reason text, currency text,
-    refund bigint, shipping_refund bigint, return_fee bigint, rule_version text, order_version integer,
-    created_at timestamptz)
+WITH put AS (
+    INSERT INTO returns.returns (tenant_id, return_id, order_id, customer_id, status, reason, currency, refund,
+                                 shipping_refund, return_fee, rule_version, order_version, requested_at, created_at)
+    SELECT r.tenant_id, r.return_id, r.order_id, r.customer_id, r.status, r.reason, r.currency, r.refund,
+           r.shipping_refund, r.return_fee, r.rule_version, r.order_version, r.created_at, r.created_at
+    FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
+        tenant_id text, return_id text, order_id text, customer_id text, status text, reason text, currency text,
+        refund bigint, shipping_refund bigint, return_fee bigint, rule_version text, order_version integer,
+        created_at timestamptz)
+    RETURNING tenant_id, return_id)
+INSERT INTO returns.loaded (tenant_id, return_id) SELECT tenant_id, return_id FROM put
 
 -- name: insert_return_lines
 INSERT INTO returns.return_lines (tenant_id, order_id, return_id, line_id, quantity, refund)
