@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.wire_rows import SECTIONS
+from tests import field_rows, wire_rows
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tests.md"
@@ -188,7 +188,10 @@ TABLE: tuple[Row, ...] = (
 )  # fmt: skip
 
 
-WIRE = {heading: tuple(Row(what, tests) for what, tests in rows.items()) for heading, rows in SECTIONS.items()}
+WIRE = {
+    heading: tuple(Row(what, tests) for what, tests in rows.items())
+    for heading, rows in (wire_rows.SECTIONS | field_rows.SECTIONS).items()
+}
 
 
 def node(name: str) -> tuple[Path, str]:

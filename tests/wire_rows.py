@@ -72,6 +72,12 @@ SERVER_SHOULD: dict[str, tuple[str, ...]] = {
     "the text of a result says what its structured part says": (
         f"{_RULES}the_text_of_a_result_is_its_structured_part",),
     "nothing sensitive is copied into a header": (f"{_RULES}no_parameter_is_copied_into_a_header",),
+    "the metadata asks for no more scopes than there are tools for": (
+        "contract/edge_metadata::the_challenge_leads_to_the_metadata_that_names_resource_and_issuers",),
+    "an error of a token says in words what is wrong": (
+        f"{_RULES}whose_credentials_are_not_accepted_is_told_so_in_words_and_what_to_bring",),
+    "a server of this machine is bound to this machine": (
+        "unit/compose::the_database_has_no_port_outside_and_everything_else_is_bound_to_this_machine",),
     "a request has its time": (
         "contract/edge_bounds::a_request_that_never_ends_is_ended",
         "contract/edge_bounds::one_byte_at_a_time_is_not_forever_and_others_are_served_meanwhile"),
@@ -99,6 +105,13 @@ HOST: dict[str, tuple[str, ...]] = {
         f"{_PAIR}every_code_that_a_tool_answers_with_arrives_as_that_code",),
     "SHOULD: there is a longest time, whatever progress is told": (_OUTCOMES,),
     "SHOULD: what is nested too deep or too large is no answer": (_OUTCOMES,),
+    "SHOULD: what a server says of itself decides nothing, its contracts do": (
+        "contract/tool_client_readiness::a_server_of_our_contracts_is_ready_in_either_revision",),
+    "SHOULD: every request is recorded": (
+        "integration/engine_normal::invariant_11_every_request_is_an_attempt_with_a_token_of_its_own_and_carries_"
+        "what_no_planner_fills",),
+    "SHOULD: what was denied is not asked for again": (
+        "integration/engine_decisions::a_refusal_is_never_tried_again_and_goes_where_its_class_says",),
     "SHOULD: attempts are bounded": ("integration/engine_retry::a_read_is_tried_twice_and_then_it_is_a_persons",),
     "SHOULD: the revision of a server is asked for once": (
         "contract/tool_client_life::calls_come_after_the_whole_handshake_of_their_revision",),

@@ -22,6 +22,7 @@ from tool_server.dispatch import Dispatcher
 from tool_server.store.switches import revoke
 
 LINES = {"lines": [{"line_id": "L1", "quantity": 1}], "reason": "changed_mind"}
+ORDER = {"order_id": "A-1"}
 ERAS = pytest.mark.parametrize("era", [MODERN, LEGACY])
 
 
@@ -132,6 +133,32 @@ def test_a_token_that_was_used_is_not_known_to_have_failed(tmp_path):
         assert it.ask("create_return", arguments, first)["status"] == "created"
         error = it.ask("create_return", arguments, second)["error"]
         assert (error["code"], error["outcome_known"], error["retryable"]) == ("token_used", False, False)
+
+
+@ERAS
+def test_any_replica_answers_alike_and_what_was_done_or_used_at_one_is_so_at_the_other(tmp_path, era):
+    """Nothing of a call is kept in a server: a replica has the database and the issuers' file in common with the other."""
+    arguments = {"order_id": "A-1", **LINES}
+    with whole(tmp_path) as it:
+        one, same = it.server, {"resource": it.server.issuer.resource, "issuers_file": it.server.issuer.issuers_file}
+        with running(Dispatcher(it.shop.settings), tmp_path / "two", **same) as two:
+
+            def asked(server: Server, name: str, given: dict[str, Any], token: str) -> dict[str, Any]:
+                host = {"Host": f"127.0.0.1:{one.port}"}  # the balancer's one name
+                return message_of(server.call(name, given, token=token, era=era, headers=host))["result"]
+
+            reads = [asked(server, "get_order", ORDER, it.token("get_order", ORDER)) for server in (one, two, one, two)]
+            first = it.token("create_return", arguments, details={"idempotency_key": "k", "attempt": 1})
+            again = it.token("create_return", arguments, details={"idempotency_key": "k", "attempt": 2})
+            made, used, repeated = (
+                asked(server, "create_return", arguments, token)
+                for server, token in ((one, first), (two, first), (two, again))
+            )
+        assert all(read == reads[0] for read in reads)
+        assert reads[0]["structuredContent"]["order_id"] == "A-1"
+        assert used["_meta"][ERROR_META]["code"] == "token_used"
+        assert repeated["structuredContent"]["return_id"] == made["structuredContent"]["return_id"]
+        assert it.returns() == 1
 
 
 @pytest.mark.parametrize("kind", ["kid", "jti"])
