@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import resource
 import signal
 import socket
@@ -33,6 +34,7 @@ DRAIN_SECONDS_MAX = 20
 KEEP_ALIVE_SECONDS = 75  # clients keep idle connections for less, so that they, not we, close first
 _OTHER_FILES = 256  # that a process has open beside its callers' connections: those to its database, its keys
 _BACKLOG = 512
+_NEW_OBJECTS = 10_000  # between two looks for cycles: a request makes hundreds of objects, and few of them are in one
 
 
 class _Uvicorn(uvicorn.Server):
@@ -123,6 +125,8 @@ async def _serve_until_signalled(settings: Settings, dispatcher: DispatcherProto
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     app = build_app(settings, dispatcher)
+    gc.freeze()  # what is there now stays for good, and need not be looked through again and again
+    gc.set_threshold(_NEW_OBJECTS, 10, 10)
     await serve(app, bind(settings.host, settings.port), stop, settings.connections)
 
 
