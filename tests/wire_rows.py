@@ -7,7 +7,7 @@ from __future__ import annotations
 
 _EDGE, _PAIR, _WIRE = "contract/edge_protocol::", "contract/tool_client_pair::", "contract/tool_client_wire::"
 _RULES, _HOSTILE, _ONE = "contract/edge_rules::", "contract/tool_client_hostile::", "security/token_one_call::"
-_BOUNDS = "integration/tool_server_bounds::"
+_BOUNDS, _NORMAL = "integration/tool_server_bounds::", "integration/engine_normal::invariant_11_"
 _FORGED = "security/forgery::an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told"
 _OUTCOMES = f"{_HOSTILE}a_write_has_its_outcome_one_request_and_the_client_goes_on"
 
@@ -108,8 +108,7 @@ HOST: dict[str, tuple[str, ...]] = {
     "SHOULD: what a server says of itself decides nothing, its contracts do": (
         "contract/tool_client_readiness::a_server_of_our_contracts_is_ready_in_either_revision",),
     "SHOULD: every request is recorded": (
-        "integration/engine_normal::invariant_11_every_request_is_an_attempt_with_a_token_of_its_own_and_carries_"
-        "what_no_planner_fills",),
+        f"{_NORMAL}every_request_is_an_attempt_with_a_token_of_its_own_and_carries_what_no_planner_fills",),
     "SHOULD: what was denied is not asked for again": (
         "integration/engine_decisions::a_refusal_is_never_tried_again_and_goes_where_its_class_says",),
     "SHOULD: attempts are bounded": ("integration/engine_retry::a_read_is_tried_twice_and_then_it_is_a_persons",),

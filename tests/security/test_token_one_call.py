@@ -137,7 +137,7 @@ def test_a_token_that_was_used_is_not_known_to_have_failed(tmp_path):
 
 @ERAS
 def test_any_replica_answers_alike_and_what_was_done_or_used_at_one_is_so_at_the_other(tmp_path, era):
-    """Nothing of a call is kept in a server: a replica has the database and the issuers' file in common with the other."""
+    """Nothing of a call is kept in a server: two have the database and the issuers' file in common."""
     arguments = {"order_id": "A-1", **LINES}
     with whole(tmp_path) as it:
         one, same = it.server, {"resource": it.server.issuer.resource, "issuers_file": it.server.issuer.issuers_file}
