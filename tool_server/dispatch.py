@@ -26,6 +26,7 @@ from tool_server.call import Answer, Answered, Call, Caller, Refused, refused
 from tool_server.errors import SettingsError, ToolServerError
 from tool_server.log import exception_fields
 from tool_server.post import open_post
+from tool_server.seldom import Seldom
 from tool_server.settings import Settings
 from tool_server.store import calls
 from tool_server.store.migrate import NEWEST, NewerSchemaError
@@ -54,6 +55,7 @@ class Dispatcher:
         self._exit = AsyncExitStack()
         self._working: set[asyncio.Task[Any]] = set()
         self._relaying: asyncio.Task[None] | None = None
+        self._seldom = Seldom()
 
     async def __aenter__(self) -> Self:
         for family, pool in self._pools.items():
@@ -95,7 +97,7 @@ class Dispatcher:
     async def ready(self) -> str | None:
         """Say why calls cannot be served now; None when they can. It names no file, no host and no person."""
         for family, standing in (await self._standings()).items():
-            if (reason := _reason(family, standing)) is not None:
+            if (reason := self._reason(family, standing)) is not None:
                 return reason
         if self._relaying is None or self._relaying.done():
             return "relay_ended"
@@ -106,11 +108,28 @@ class Dispatcher:
         found = await asyncio.gather(*(lookout.standing() for lookout in self._lookouts.values()))
         return dict(zip(self._lookouts, found, strict=True))
 
+    def _reason(self, family: str, standing: Standing) -> str | None:
+        """Give the reason that anybody may read; what nobody else should goes to the log, however often they ask."""
+        known: dict[str, str] = {}
+        say = log.warning
+        match standing:
+            case Works(schema=schema):
+                return None if schema == NEWEST else f"schema_mismatch: {schema}, not {NEWEST}"
+            case WrongRole(error=error):
+                code, known, say = "wrong_role", {"role": error.why}, log.error
+            case Away(why=why):
+                code, known = "database_unavailable", {"why": why}
+            case Slow():
+                code = "database_slow"
+        if self._seldom.due((code, family)):
+            say(code, family=family, **known)
+        return f"{code}: {family}"
+
     async def _refuse_what_waiting_cannot_mend(self) -> None:
         """Stop before the first call; a database that is away, or older, is a matter of readiness."""
         found = await self._standings()
         for family, standing in found.items():
-            _reason(family, standing)  # for the log: nobody may ever ask
+            self._reason(family, standing)  # for the log: nobody may ever ask
         newest = max((standing.schema for standing in found.values() if isinstance(standing, Works)), default=NEWEST)
         wrong = [str(standing.error) for standing in found.values() if isinstance(standing, WrongRole)]
         if newest > NEWEST or wrong:
@@ -185,22 +204,6 @@ class Dispatcher:
             log.warning("refusal_not_logged", code=refusal.code, **exception_fields(error))
             return refusal
         return refusal if code == refusal.code else refused(code)
-
-
-def _reason(family: str, standing: Standing) -> str | None:
-    """Give the reason that anybody may read; what nobody else should goes to the log."""
-    match standing:
-        case Works(schema=schema):
-            return None if schema == NEWEST else f"schema_mismatch: {schema}, not {NEWEST}"
-        case WrongRole(error=error):
-            log.error("wrong_role", family=family, role=error.why)
-            return f"wrong_role: {family}"
-        case Away(why=why):
-            log.warning("database_unavailable", family=family, why=why)
-            return f"database_unavailable: {family}"
-        case Slow():
-            log.warning("database_slow", family=family)
-            return f"database_slow: {family}"
 
 
 def _pool(family: str, dsn: SecretStr) -> Pool:

@@ -11,8 +11,11 @@ from tool_server.life import Life
 from tool_server.log import exception_fields
 from tool_server.mcp_server import DispatcherProtocol
 from tool_server.offer import incomplete
+from tool_server.seldom import Seldom
 
 log = structlog.get_logger()
+
+_SELDOM = Seldom()
 
 _ANSWER_SECONDS = 2.0  # a probe that waits longer than its prober tells nothing
 
@@ -32,5 +35,6 @@ async def unready(keyring: Keyring, life: Life, dispatcher: DispatcherProtocol) 
     except TimeoutError:
         return "readiness_slow"
     except Exception as error:  # noqa: BLE001 - whatever it is, the server is not ready, and the log says what
-        log.error("readiness_failed", **exception_fields(error))
+        if _SELDOM.due(type(error)):
+            log.error("readiness_failed", **exception_fields(error))
         return "internal_error"

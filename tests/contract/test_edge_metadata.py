@@ -7,6 +7,7 @@ import json
 import re
 
 import pytest
+from structlog.testing import capture_logs
 
 from shared_contracts.contract import READING
 from tests.support.server import StubDispatcher, running
@@ -71,3 +72,13 @@ def test_a_store_that_does_not_answer_or_fails_makes_the_server_unready_in_bound
         dispatcher.unready = "fail"
         assert ready(server) == (503, "internal_error")
         assert "secret" not in json.dumps(server.client.get(f"{server.origin}/readyz").json())
+
+
+def test_whoever_asks_a_server_that_is_not_ready_does_not_fill_its_log(tmp_path):
+    class Failing(StubDispatcher):
+        async def ready(self) -> str | None:
+            raise FileNotFoundError
+
+    with capture_logs() as lines, running(Failing(), tmp_path) as server:
+        assert {ready(server) for _ in range(100)} == {(503, "internal_error")}
+    assert [line["event"] for line in lines].count("readiness_failed") == 1
