@@ -35,6 +35,6 @@ async def unready(keyring: Keyring, life: Life, dispatcher: DispatcherProtocol) 
     except TimeoutError:
         return "readiness_slow"
     except Exception as error:  # noqa: BLE001 - whatever it is, the server is not ready, and the log says what
-        if _SELDOM.due(type(error)):
+        if _SELDOM.due(type(error).__qualname__):
             log.error("readiness_failed", **exception_fields(error))
         return "internal_error"
