@@ -23,6 +23,7 @@ TEST_OPTIONS ?=
 FUZZ_COUNT ?= 1000
 # such as --kills 20 --seed 42
 CRASH_OPTIONS ?=
+SUPPLY := .supply
 SUITE := .conformance
 CLIENTS := .clients
 INTO_CLIENTS := -m pip --disable-pip-version-check install --quiet --require-hashes -r tests/clients
@@ -31,7 +32,7 @@ NPM_OPTIONS := --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-re
 PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 CASE ?= examples/returns/normal.json
 
-.PHONY: venv run test test-long security fuzz check static lock bench crash soak conformance clients clean
+.PHONY: venv run test test-long security fuzz check static lock sbom audit bench crash soak conformance clients clean
 
 venv: $(INSTALLED)
 
@@ -76,6 +77,24 @@ check: static
 lock: $(INSTALLED)
 	$(COMPILE) --output-file requirements.lock pyproject.toml
 	$(COMPILE) --extra dev --extra report --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
+	$(COMPILE) --output-file deploy/supply.lock deploy/supply.in
+
+# what an installation consists of, as CycloneDX, held against its schema before it is written; it needs no network
+# but for installing the tool, which has a place of its own: what it needs has no place in what the product needs
+sbom: $(SUPPLY)/.installed
+	$(SUPPLY)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
+		--validate --output-file sbom.json
+	@echo "sbom.json"
+
+# asks a public service about every version in the locks; ends with 1 where one is known to be bad, or is not known
+audit: $(SUPPLY)/.installed
+	$(SUPPLY)/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock -r requirements-dev.lock
+
+$(SUPPLY)/.installed: deploy/supply.lock
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(SUPPLY)
+	$(SUPPLY)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r deploy/supply.lock
+	@touch $@
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench.run

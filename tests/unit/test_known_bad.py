@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[2]
 LIST = tomllib.loads((ROOT / "tests" / "security" / "known_bad.toml").read_text("utf-8"))
-LOCKS = [*sorted(ROOT.glob("*.lock")), *sorted((ROOT / "tests").rglob("*.lock"))]
+LOCKS = [path for pattern in ("*.lock", "deploy/*.lock", "tests/**/*.lock") for path in sorted(ROOT.glob(pattern))]
 
 
 def pinned(text: str) -> set[tuple[str, str]]:

@@ -62,9 +62,21 @@ def test_what_npm_installs_is_pinned_by_digest_and_comes_from_no_named_address(f
     assert [name for name, package in packages.items() if "resolved" in package] == []
 
 
+def test_the_list_of_parts_is_made_of_the_lock_that_is_installed_and_held_against_its_schema():
+    made = " ".join(recipe("sbom"))
+    assert "cyclonedx-py requirements requirements.lock --pyproject pyproject.toml" in made
+    assert "--validate --output-file sbom.json" in made
+    assert "--require-hashes -r deploy/supply.lock" in MAKEFILE
+    assert "sbom.json" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+def test_what_asks_about_versions_online_is_no_part_of_what_judges_a_change():
+    assert "pip-audit" in " ".join(recipe("audit"))
+    assert "audit" not in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
 def test_no_lock_file_holds_an_address():
-    locks = [
-        path for pattern in ("*.lock", "tests/**/*.lock", "tests/**/package-lock.json") for path in ROOT.glob(pattern)
-    ]
+    places = ("*.lock", "deploy/*.lock", "tests/**/*.lock", "tests/**/package-lock.json")
+    locks = [path for pattern in places for path in ROOT.glob(pattern)]
     assert len(locks) > 4
     assert [path.name for path in locks if "://" in path.read_text(encoding="utf-8")] == []
