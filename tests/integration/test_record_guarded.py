@@ -9,8 +9,8 @@ from tests.support.cluster import database_name, dsn_of
 from tests.support.engine import host_database
 from tests.support.tool_shop import migrated_database
 
-# Every table whose rows a trigger keeps, with whoever may change it all the same: any role but the owner's and superusers.
-# To be a member of the owner's role is to have its rights.
+# Every table whose rows a trigger keeps, with whoever may change it all the same: any role but the owner's and
+# superusers. To be a member of the owner's role is to have its rights.
 CHANGEABLE = """
     WITH history AS (
         SELECT DISTINCT c.oid, c.oid::regclass::text AS name, c.relowner
