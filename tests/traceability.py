@@ -57,6 +57,11 @@ TABLE: tuple[Row, ...] = (
         "security/no_addresses::no_argument_takes_an_address",
         "security/no_addresses::the_tool_server_has_nothing_to_fetch_with",
         "contract/tool_client_wire::no_redirect_carries_the_token_away")),
+    Row("what others ask of security, row by row; what a thief, a traitor or a taken-over program cannot do", (
+        "unit/security_page::every_number_of_the_standards_chapters_stands_there_once",
+        "unit/security_page::a_row_is_shown_by_tests_or_says_why_not",
+        "unit/security_page::what_somebody_cannot_do_is_shown_by_tests_or_said_not_to_be",
+        "unit/security_page::a_test_that_is_named_is_there")),
     Row("a repeated action is blocked", (
         "integration/engine_limits::an_action_that_succeeded_is_done_once_whatever_id_it_comes_under",)),
     Row("bounded retry after a transient error", (
