@@ -58,6 +58,29 @@ def test_a_bad_case_is_refused_with_what_is_wrong_before_anything_is_started(now
     assert not nowhere.home.exists()
 
 
+# what reads the file that @ stands for
+READING = (
+    "eval gate @", "eval compare @ @", "eval html @", "eval run --cases @", "eval run --rates @",
+    "eval run --contract-tests @", "eval retail @", "audit verify --export @ --keys @", "approver trust @",
+    "release record @ --as sato",
+)  # fmt: skip
+NO_FILE = {"nothing of any kind": b"\xff\xfe\x00{", "nested without end": b"[" * 20_000}
+
+
+@pytest.mark.parametrize("what", NO_FILE)
+@pytest.mark.parametrize("typed", READING)
+def test_a_file_that_is_none_of_its_kind_is_bad_input_to_whatever_reads_it(
+    nowhere: Cli, tmp_path: Path, typed: str, what: str
+):
+    file = tmp_path / "given"
+    file.write_bytes(NO_FILE[what])
+    said = nowhere(*(str(file) if word == "@" else word for word in typed.split()))
+    assert (said.code, said.out) == (2, "")
+    assert file.name in said.err
+    assert len(said.err) < 2000
+    assert not nowhere.home.exists()
+
+
 COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "a file that is not there": (("run", "nowhere/case.json"), "no file"),
     "a directory": (("run", "."), "directory"),

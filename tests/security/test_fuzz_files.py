@@ -95,7 +95,7 @@ def _export(_: Path) -> bytes:
 
 def _jwks(path: Path) -> Any:
     issuers = path.with_name("issuers.json")
-    issuers.write_text(f'[{{"issuer": "https://host.example", "jwks_file": "{path.name}"}}]')
+    issuers.write_bytes(_json([{"issuer": "https://host.example", "jwks_file": path.name, "tenants": ["acme"]}]))
     return Keyring(issuers)
 
 
