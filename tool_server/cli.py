@@ -6,7 +6,6 @@ Invariant: a user's mistake ends in one clear message and an exit code, never in
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from shared_contracts.operator import operator
+from shared_contracts.printed import json_text, plain
 from tool_server.errors import ToolServerError
 
 NOT_READY = 15
@@ -90,19 +90,19 @@ def migrate(
     owner = settings_of(OwnerSettings)
     if roles_only:
         asyncio.run(make_roles(owner.migrate_dsn.get_secret_value(), owner.role_passwords))
-        typer.echo("the tool server's roles are there; its schema is as it was")
+        _say("the tool server's roles are there; its schema is as it was")
         return
     done = asyncio.run(bring_up(owner.migrate_dsn.get_secret_value(), owner.role_passwords))
     if as_json:
         _write_json(asdict(done))
         return
     for name in done.applied:
-        typer.echo(f"applied {name}")
+        _say(f"applied {name}")
     for role in done.roles.created:
-        typer.echo(f"created role {role}")
+        _say(f"created role {role}")
     for role in done.roles.left:
-        typer.echo(f"left the password of {role} as it is: this owner may not set it")
-    typer.echo(f"schema {done.version}, {len(done.applied)} migrations applied")
+        _say(f"left the password of {role} as it is: this owner may not set it")
+    _say(f"schema {done.version}, {len(done.applied)} migrations applied")
 
 
 @app.command(epilog=_EXITS)
@@ -114,7 +114,7 @@ def restored() -> None:
     """
     from tool_server.restored import doubt_waiting
 
-    typer.echo(f"{asyncio.run(doubt_waiting(_owner_dsn()))} notices waited, and may have left since the backup")
+    _say(f"{asyncio.run(doubt_waiting(_owner_dsn()))} notices waited, and may have left since the backup")
 
 
 @app.command("load", epilog=_EXITS)
@@ -144,7 +144,7 @@ def load(
         if as_json:
             _write_json(asdict(done))
         else:
-            typer.echo(str(done))
+            _say(str(done))
 
 
 @app.command(epilog=_EXITS)
@@ -185,9 +185,9 @@ def revoke(
     owner = settings_of(OwnerSettings)
     dsn = owner.migrate_dsn.get_secret_value()
     if kid is not None:
-        typer.echo(asyncio.run(revoke_key(dsn, kid, owner.issuers_file, operator())))
+        _say(asyncio.run(revoke_key(dsn, kid, owner.issuers_file, operator())))
     if jti is not None:
-        typer.echo(asyncio.run(revoke_token(dsn, jti, operator())))
+        _say(asyncio.run(revoke_token(dsn, jti, operator())))
 
 
 @app.command(epilog=_EXITS)
@@ -208,7 +208,7 @@ def cut() -> None:
         raise SettingsError("KESSAI_TOOLS_RECORD_DAYS is missing: how many days of the log are kept, such as 730")
     before = datetime.now(UTC) - timedelta(days=owner.record_days)
     last = asyncio.run(seals.cut(owner.migrate_dsn.get_secret_value(), before, operator()))
-    typer.echo(f"the log begins behind line {last}" if last else f"nothing is older than {owner.record_days} days")
+    _say(f"the log begins behind line {last}" if last else f"nothing is older than {owner.record_days} days")
 
 
 @tools.command("list", epilog=_EXITS)
@@ -240,7 +240,7 @@ def trust_approver(
     done = asyncio.run(trust(_owner_dsn(), trusted, operator()))
     person, most = trusted.approver, trusted.approver.limit
     said = {Change.TRUSTED: "is trusted", Change.CHANGED: "is trusted on other terms than before"}
-    typer.echo(
+    _say(
         f"{person.name} of {person.tenant_id} {said.get(done, 'was trusted on these terms already')}: "
         f"key {trusted.key.kid}, up to {most.amount} {most.currency} (minor units)"
     )
@@ -278,7 +278,7 @@ def revoke_approver(
 
     done, known = asyncio.run(revoke(_owner_dsn(), name_or_kid, operator()))
     state = "is revoked" if done is Change.REVOKED else "was revoked already"
-    typer.echo(f"the key {known.kid} of {known.approver.name} ({known.approver.tenant_id}) {state}")
+    _say(f"the key {known.kid} of {known.approver.name} ({known.approver.tenant_id}) {state}")
 
 
 def main() -> None:
@@ -329,7 +329,7 @@ def _switch(name: str, *, enabled: bool) -> None:
     if name not in _names():
         raise typer.BadParameter(f"there is no tool {name!r}; `kessai-tools tools list` names them")
     asyncio.run(switch_tool(_owner_dsn(), name, operator(), enabled=enabled))
-    typer.echo(f"{name} is {'enabled' if enabled else 'removed'}")
+    _say(f"{name} is {'enabled' if enabled else 'removed'}")
 
 
 def _tool_rows() -> list[dict[str, Any]]:
@@ -357,16 +357,20 @@ def _write_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for column in head:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(plain, row))
     Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False, highlight=False).print(table)
 
 
 def _write_json(value: Any) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    typer.echo(json_text(value))
+
+
+def _say(message: str, *, err: bool = False) -> None:
+    typer.echo("\n".join(map(plain, message.split("\n"))), err=err)
 
 
 def _end(code: int, message: str) -> NoReturn:
-    typer.echo(message, err=True)
+    _say(message, err=True)
     sys.exit(code)
 
 

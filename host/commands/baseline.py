@@ -7,13 +7,14 @@ from dataclasses import asdict
 from rich.text import Text
 
 from host.commands.exits import CommandError, Exit
-from host.commands.output import console, plain, write_json
+from host.commands.output import console, write_json
 from host.commands.run import Submission, prepare, principal_of
 from host.commands.workplace import working
 from host.engine.baseline import NoBaselineError, Question, baseline
 from host.settings import Settings
 from host.views import BaselineView
 from shared_contracts.base import dump
+from shared_contracts.printed import plain
 
 
 async def judge(settings: Settings, argument: str, principal: str | None, as_of: str | None, *, as_json: bool) -> None:

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from rich.text import Text
 
 from host.commands.exits import CommandError, Exit
-from host.commands.output import console, plain, write_json
+from host.commands.output import console, write_json
 from host.commands.progress import interruptible
 from host.evaluation.contract_documents import ContractTests, ToolTested
 from host.settings import Settings, home_root
 from host.stack.postgres import PostgresChoice
 from shared_contracts.base import dump
+from shared_contracts.printed import plain
 from shared_contracts.tools import TOOLS
 
 

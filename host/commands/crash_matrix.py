@@ -13,12 +13,13 @@ from rich.text import Text
 
 from host.commands import report_file
 from host.commands.exits import CommandError, Exit
-from host.commands.output import add, console, plain, say, table, write_json
+from host.commands.output import add, console, say, table, write_json
 from host.commands.progress import Bar, bar, interruptible
 from host.evaluation.crash.documents import CrashCell, CrashMatrix, CrashPath, Effects
 from host.settings import Settings, home_root
 from host.stack.postgres import PostgresChoice
 from shared_contracts.base import dump
+from shared_contracts.printed import plain
 
 if TYPE_CHECKING:
     from host.evaluation.crash.paths import Path as Way

@@ -6,12 +6,13 @@ from rich.text import Text
 
 from host.commands.evaluate_run import OURS
 from host.commands.exits import CommandError, Exit
-from host.commands.output import console, plain, write_json
+from host.commands.output import console, write_json
 from host.commands.progress import interruptible
 from host.rights import read_authorization
 from host.settings import Settings
 from shared_contracts.base import dump
 from shared_contracts.evaluation_cases import Refused, case_set, read_cases
+from shared_contracts.printed import plain
 
 
 async def demo(settings: Settings, *, as_json: bool) -> Exit:

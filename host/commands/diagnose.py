@@ -11,7 +11,7 @@ from rich.text import Text
 from host.commands.auditors import auditing
 from host.commands.exits import Exit
 from host.commands.lookup import found_id, rows_of, workflow_of
-from host.commands.output import COLOURS, add, console, plain, table, write_json
+from host.commands.output import COLOURS, add, console, table, write_json
 from host.commands.possible import ways
 from host.commands.turns_sheet import said
 from host.commands.workplace import reading
@@ -21,6 +21,7 @@ from host.evaluation.diagnosis import Deviation, Diagnosis, Reconciled, TurnSeen
 from host.record import assemble
 from host.settings import Settings, SettingsError, lacks
 from shared_contracts.base import dump
+from shared_contracts.printed import plain
 
 
 async def diagnosed(settings: Settings, name: str, *, as_json: bool) -> Exit:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from host.commands import doctor_seals, stopped
 from host.commands.exits import Exit
-from host.commands.output import command, console, plain, write_json
+from host.commands.output import command, console, write_json
 from host.commands.rollout_read import said_now
 from host.commands.stopped import WORKS_AS
 from host.database import NotReadyError, database
@@ -43,6 +43,7 @@ from host.store import record as store
 from host.store import seals
 from host.views import Checks, CheckView
 from shared_contracts.base import dump
+from shared_contracts.printed import plain
 from shared_contracts.seal import Standing
 
 if TYPE_CHECKING:

@@ -14,12 +14,13 @@ from rich.text import Text
 
 from host.commands.exits import Exit, exit_of
 from host.commands.follow import STOPS
-from host.commands.output import COLOURS, command, own_members, plain, say
+from host.commands.output import COLOURS, command, own_members, say
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
 from host.settings import Settings
 from host.store.record import Standing
 from shared_contracts.named_file import Unread, open_file
+from shared_contracts.printed import plain
 from shared_contracts.record import Record, Status
 
 MAILS_LOOKED_AT = 200  # the newest; what was just sent is among them

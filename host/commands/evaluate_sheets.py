@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from host.commands.output import add, plain, table
+from host.commands.output import add, table
 from host.evaluation.documents import (
     CompareView,
     Comparison,
@@ -22,6 +22,7 @@ from host.evaluation.documents import (
     Unmatched,
 )
 from shared_contracts.evaluation_report import Conditions
+from shared_contracts.printed import plain
 
 _IDS_MAX = 12
 _RATES = tuple(Rates.model_fields)

@@ -15,12 +15,13 @@ from uuid import UUID
 from rich.console import Console
 from rich.text import Text
 
-from host.commands.output import COLOURS, plain
+from host.commands.output import COLOURS
 from host.domain.control import ENDS, Control
 from host.store import record as store
 from host.store.errors import OneAtATimeError
 from host.store.pool import Pool
 from host.store.record import Moment, Standing
+from shared_contracts.printed import plain
 
 LOOK_SECONDS = 0.05  # a step takes longer than that
 FOLLOW_SECONDS = 0.25

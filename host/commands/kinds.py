@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from host.commands.output import plain
 from host.database import NotReadyError
 from host.domain.principals import AuthorizationSet
 from host.domain.suitability import MEANINGS, Failing, failing
@@ -16,6 +15,7 @@ from host.rights import read_authorization
 from host.settings import Settings
 from host.views import FailingCondition, KindView
 from host.workflows.catalogue import WORKFLOWS
+from shared_contracts.printed import plain
 from shared_contracts.tools import TOOLS
 
 _WORDS = {

@@ -7,13 +7,14 @@ from uuid import UUID
 
 from host.commands import sheets
 from host.commands.exits import CommandError, Exit
-from host.commands.output import error_console, plain
+from host.commands.output import error_console
 from host.domain.workflow import Workflow
 from host.record import assemble
 from host.store import record as store
 from host.store.pool import Pool
 from host.workflows.catalogue import BY_RELEASE
 from shared_contracts.digest import NotCanonicalError, storable_text
+from shared_contracts.printed import plain
 from shared_contracts.record import Record
 
 MATCHES_SHOWN = 20

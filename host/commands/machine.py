@@ -6,7 +6,7 @@ from pathlib import Path
 
 from host.commands import kinds, stopped
 from host.commands.exits import CommandError, Exit
-from host.commands.output import add, console, plain, say, table, write_json
+from host.commands.output import add, console, say, table, write_json
 from host.commands.workplace import choice
 from host.settings import Settings, elsewhere, home_root
 from host.stack import removal
@@ -16,6 +16,7 @@ from host.stack.status import status as look
 from host.views import PartView, StackView
 from shared_contracts.base import dump
 from shared_contracts.named_file import unnameable
+from shared_contracts.printed import plain
 
 PATH_BYTES = 64  # of a file in a directory of secrets
 

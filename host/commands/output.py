@@ -5,9 +5,7 @@ Invariant: nothing that came from outside moves a cursor or paints: it is printe
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -20,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from host.settings import Settings
+from shared_contracts.printed import json_text, plain
 from shared_contracts.record import Result
 
 COLOURS = {
@@ -28,7 +27,6 @@ COLOURS = {
     "NEEDS_REVIEW": "magenta", "needs_human": "magenta", "COMPENSATION_REQUIRED": "magenta",
     "failed": "red", "unknown": "red", "rejected": "red",
 }  # fmt: skip
-_BEYOND = re.compile(r"[^\n -~]")
 
 
 def console() -> Console:
@@ -41,11 +39,6 @@ def error_console() -> Console:
     """Write to standard error, for what helps a person to ask again."""
     width = None if sys.stderr.isatty() else 200
     return Console(stderr=True, highlight=False, emoji=False, markup=False, width=width)
-
-
-def plain(value: object) -> str:
-    """Give text without control characters, whoever wrote it."""
-    return "".join(letter if letter.isprintable() else "�" for letter in str(value))
 
 
 def shown(value: object) -> Text:
@@ -68,13 +61,8 @@ def add(to: Table, *cells: object) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Write one JSON value; letters that are not to be seen stand there as escapes, which mean the same."""
-    sys.stdout.write(_BEYOND.sub(_seen, json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
-
-
-def _seen(found: re.Match[str]) -> str:
-    letter = found[0]
-    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
+    """Write one JSON value."""
+    sys.stdout.write(json_text(value) + "\n")
 
 
 def say(line: str) -> None:

@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from host.commands.output import plain, say
+from host.commands.output import say
+from shared_contracts.printed import plain
 
 LINE_SECONDS = 10.0  # without a terminal
 

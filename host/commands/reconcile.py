@@ -13,12 +13,13 @@ from rich.text import Text
 from host.commands import report_file
 from host.commands.auditors import auditing
 from host.commands.exits import Exit
-from host.commands.output import add, console, plain, say, table, write_json
+from host.commands.output import add, console, say, table, write_json
 from host.evaluation.audit import reconciled
 from host.evaluation.documents import Discrepancy, Reconciliation
 from host.evaluation.reconcile import MEANINGS, Comparison, Kind
 from host.settings import Settings
 from shared_contracts.base import dump
+from shared_contracts.printed import plain
 
 REPORT = "reconcile.json"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from host.commands.output import add, command, console, plain, table
+from host.commands.output import add, command, console, table
 from host.commands.resume_next import next_part
 from host.commands.stop import IDS_SHOWN
 from host.settings import Settings
 from host.stop_views import EffectCounts, OutsideWrite, ReconciliationView, ResumeView, StoppedAgain
+from shared_contracts.printed import plain
 
 _COUNTS = {
     "verified": "verified",

@@ -12,7 +12,7 @@ from host.commands.approve import desk_of
 from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id
 from host.commands.operators import operator_of
-from host.commands.output import command, console, plain, write_json
+from host.commands.output import command, console, write_json
 from host.commands.possible import or_what_is_possible
 from host.commands.stop import read_reason
 from host.commands.workplace import working
@@ -26,6 +26,7 @@ from host.engine.wake import queue_app, waker
 from host.settings import Settings
 from host.views import Reviewed
 from shared_contracts.base import dump
+from shared_contracts.printed import plain
 from shared_contracts.tools import TOOLS
 
 ReviewAct = Literal["adopt", "compensate", "close"]

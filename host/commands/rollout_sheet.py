@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from host.commands.output import add, plain, table
+from host.commands.output import add, table
 from host.rollout_views import OpenStage, RolloutView
+from shared_contracts.printed import plain
 
 
 def show(to: Console, view: RolloutView) -> None:

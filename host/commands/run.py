@@ -22,7 +22,7 @@ from host.commands import ending
 from host.commands.exits import CommandError, Exit
 from host.commands.follow import Follower, Timeline
 from host.commands.lookup import found_id, record_of
-from host.commands.output import command, console, plain, say, write_json
+from host.commands.output import command, console, say, write_json
 from host.commands.workplace import Workplace, emptied, working
 from host.domain.principals import AuthorizationSet, Principal
 from host.domain.workflow import Workflow
@@ -41,6 +41,7 @@ from host.settings import Settings
 from host.workflows.catalogue import CURRENT
 from shared_contracts.base import YEARS, dump
 from shared_contracts.named_file import Unread, read_file
+from shared_contracts.printed import plain
 
 if TYPE_CHECKING:
     from host.wiring import Driver

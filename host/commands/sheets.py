@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from host.commands.acts_sheet import acts
-from host.commands.output import COLOURS, add, command, own_members, plain, table
+from host.commands.output import COLOURS, add, command, own_members, table
 from host.commands.turns_sheet import turns
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
@@ -30,6 +30,7 @@ from host.views import (
 from shared_contracts.base import dump
 from shared_contracts.contract import Risk
 from shared_contracts.digest import canonical_json
+from shared_contracts.printed import plain
 from shared_contracts.record import Call, CallError, HeldBy, Record
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from host.commands.exits import CommandError, Exit
 from host.commands.failures import EXPECTED
 from host.commands.operators import operator_of
-from host.commands.output import add, command, console, plain, say, table, write_json
+from host.commands.output import add, command, console, say, table, write_json
 from host.commands.workplace import reading
 from host.domain.acting import By
 from host.domain.principals import Act
@@ -22,6 +22,7 @@ from host.store import external, stops
 from host.store.pool import Pool
 from shared_contracts.base import dump
 from shared_contracts.digest import NotCanonicalError, storable_text
+from shared_contracts.printed import plain
 
 REASON_MAX = 2000
 IDS_SHOWN = 5

@@ -11,13 +11,13 @@ from psycopg.conninfo import make_conninfo
 from rich.console import Console
 from rich.text import Text
 
-from host.commands.output import plain
 from host.commands.stop import scope_view, show_scopes
 from host.stack.home import Home, existing_home
 from host.stack.ports import LOOPBACK
 from host.stack.status import POSTGRES, PartState, StackStatus
 from host.stop_views import HeldCases, StopScope
 from host.store import stops
+from shared_contracts.printed import plain
 
 WORKS_AS = "host_rt"
 _SECONDS_MAX = 2

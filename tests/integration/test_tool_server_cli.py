@@ -179,6 +179,14 @@ def test_bad_input_ends_with_2_and_says_what_to_mend(shop: Shop, run: Run, argum
     assert told in run.err
 
 
+def test_what_was_typed_moves_no_cursor(shop: Shop, run: Run) -> None:
+    name = "\x1b[31mred\x9b2J\u202e"
+    for arguments in (["load", f"/nowhere/{name}"], ["disable", name], ["revoke", "--jti", name], [name]):
+        run(*arguments)
+        assert all(letter.isprintable() or letter == "\n" for letter in run.out + run.err), arguments
+        assert "red" in run.out + run.err
+
+
 def test_no_name_that_is_typed_again_is_cut_short(shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert run("tools", "list") == 0

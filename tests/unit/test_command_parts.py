@@ -13,9 +13,10 @@ from host.commands import exit_codes
 from host.commands.ending import find_mail
 from host.commands.exits import Exit, exit_of
 from host.commands.follow import line, rests
-from host.commands.output import plain, write_json
+from host.commands.output import write_json
 from host.store.record import Moment, Standing
 from host.workflows.returns import ENDS, S
+from shared_contracts.printed import plain
 
 CODES = {
     "COMPLETED": 0, "REJECTED": 0, "WAITING_APPROVAL": 10, "NEEDS_REVIEW": 11, "EXPIRED": 12,
