@@ -223,15 +223,15 @@ def running(
 
 @dataclass(frozen=True)
 class ServerProcess(Server):
-    """A server in a process of its own (`tests.support.serve_stub`); `stop` sends it SIGTERM."""
+    """A server in a process of its own (`tests.support.serve_stub`); `stop` sends it SIGTERM, it writes to `log`."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
+    log: Path
 
     def end(self) -> tuple[int, str]:
         """Its exit code and everything that it wrote."""
         self.stop()
-        _, stderr = self.process.communicate(timeout=30)
-        return self.process.returncode, stderr
+        return self.process.wait(30), self.log.read_text()
 
 
 @contextmanager
@@ -240,18 +240,17 @@ def running_process(directory: Path) -> Iterator[ServerProcess]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     issuer = Issuer.at(directory, f"http://127.0.0.1:{port}/mcp")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.serve_stub", str(directory), str(port)],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-m", "tests.support.serve_stub", str(directory), str(port)]
+    log = directory / "stderr.log"  # a pipe that nobody empties meanwhile would stop the server once it is full
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command, stderr=stderr)
     try:
         wait_until(lambda: listens(port) or process.poll() is not None)
         with httpx2.Client(timeout=30, trust_env=False, verify=False) as client:
-            yield ServerProcess(port, issuer, None, process.terminate, client, process)
+            yield ServerProcess(port, issuer, None, process.terminate, client, process, log)
     finally:
         process.kill()
-        process.communicate(timeout=30)
+        process.wait(30)
 
 
 def listens(port: int) -> bool:
