@@ -5,19 +5,16 @@ Invariant: the tool server has worked on every request to the end; only what com
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
+from aiohttp import ClientSession, web
 
+from host.evaluation.relay import cut, listening, passed
 from host.stack.ports import LOOPBACK
-
-SECONDS_MAX = 60.0
-_HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "keep-alive"})
 
 
 @dataclass
@@ -60,51 +57,20 @@ class Wire:
         """Pass a request on, and what came back unless something else is due."""
         tool = request.headers.get("Mcp-Name", "")
         self.asked[tool] += 1
-        answer = await self._passed(http, request)
+        answer = await passed(http, request, self.upstream)
         if self.lost.get(tool, 0) > 0:
             self.lost[tool] -= 1
-            return _cut(request)
-        if answer is None:
-            return _cut(request)
+            return cut(request)
         instead = self.said.get(tool)
         return answer if instead is None else _changed(answer, *instead)
-
-    async def _passed(self, http: ClientSession, request: web.BaseRequest) -> web.Response | None:
-        kept = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
-        try:
-            async with http.request(
-                request.method, self.upstream, data=await request.read(), headers=kept, allow_redirects=False
-            ) as got:
-                back = {name: value for name, value in got.headers.items() if name.lower() not in _HOP}
-                return web.Response(status=got.status, headers=back, body=await got.read())
-        except (ClientError, OSError):
-            return None
 
 
 @asynccontextmanager
 async def wire(upstream: str) -> AsyncIterator[Wire]:
     """Listen on a free loopback port for as long as the block lasts."""
     made = Wire(upstream)
-    session = ClientSession(
-        connector=TCPConnector(force_close=True), cookie_jar=DummyCookieJar(),
-        timeout=ClientTimeout(total=SECONDS_MAX), trust_env=False, auto_decompress=False,
-        skip_auto_headers=("User-Agent", "Accept-Encoding"),
-    )  # fmt: skip
-    async with session as http:
-        server = web.Server(lambda request: made.answer(http, request), access_log=None)
-        listening = await asyncio.get_running_loop().create_server(server, LOOPBACK, 0)
-        made.port = listening.sockets[0].getsockname()[1]
-        try:
-            yield made
-        finally:
-            listening.close()
-            await server.shutdown(1.0)
-
-
-def _cut(request: web.BaseRequest) -> web.Response:
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response(status=502)  # to nobody
+    async with listening(made.answer) as made.port:
+        yield made
 
 
 def _changed(answer: web.Response, name: str, value: str) -> web.Response:

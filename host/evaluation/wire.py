@@ -25,18 +25,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
+from aiohttp import ClientSession, web
 
+from host.evaluation.relay import SECONDS_MAX, cut, listening, passed
 from host.stack.ports import LOOPBACK
 from shared_contracts import errors
 from shared_contracts.contract import CONTRACT_META
 from shared_contracts.evaluation import AFTER_A_YES, Fault, FaultKind
 
-CONNECTIONS_MAX = 256
-HELD_SECONDS_MAX = 60.0  # longer than any tool's timeout; whoever asked has hung up by then
 LOOK_SECONDS = 0.02
 RETRY_AFTER = "1"
-_HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "keep-alive"})
 # what moves the case's row while its answer waits here; gives what it saw
 Conflict = Callable[[str], Awaitable[str]]
 Outage = Callable[[FaultKind], Awaitable[str]]  # the same of what hurts every case
@@ -84,24 +82,23 @@ class Wire:
 
     async def answer(self, http: ClientSession, request: web.BaseRequest) -> web.StreamResponse:
         """Pass a request on, or do to it what is to be done."""
-        body = await request.read()
-        asked = _read(request.headers, body)
+        asked = _read(request.headers, await request.read())
         kind = None if asked is None else self._due(asked)
         if asked is None:
-            response = await self._passed(http, request, body)
+            response = await self._passed(http, request)
             self.listed.update(_offered(response.body))
             return response
         if kind is None:
-            return await self._asked(http, request, body, asked)
+            return await self._asked(http, request, asked)
         if kind is FaultKind.RATE_LIMITED:
             self._note(asked, "answered 429; the tool server did not see it")
             return web.Response(status=429, headers={"Retry-After": RETRY_AFTER})
         if kind is FaultKind.SLOW_ANSWER:
-            return await self._slowly(http, request, body, asked)
+            return await self._slowly(http, request, asked)
         if kind in AFTER_A_YES and self.change is not None:
             self._note(asked, f"kept the request while {await self.change(kind, asked.order_id)}")
-            return await self._asked(http, request, body, asked)
-        response = await self._asked(http, request, body, asked)
+            return await self._asked(http, request, asked)
+        response = await self._asked(http, request, asked)
         return await self._struck(kind, request, asked, response)
 
     async def _struck(
@@ -128,20 +125,17 @@ class Wire:
                 self._note(asked, f"broke the connection before the answer ({response.status})")
             case _:
                 raise AssertionError(f"{kind.value} is not done here")
-        if request.transport is not None:
-            request.transport.abort()
+        cut(request)
         return response  # to nobody
 
-    async def _slowly(
-        self, http: ClientSession, request: web.BaseRequest, body: bytes, asked: _Request
-    ) -> web.Response:
+    async def _slowly(self, http: ClientSession, request: web.BaseRequest, asked: _Request) -> web.Response:
         """Let a request come when whoever sent it has given up, and has been told something else already."""
         self._late += 1
         before = self.answered[asked.order_id]
         try:
             left = await _until_gone(request)
-            await until(lambda: self.answered[asked.order_id] > before, HELD_SECONDS_MAX)
-            response = await self._passed(http, request, body)
+            await until(lambda: self.answered[asked.order_id] > before, SECONDS_MAX)
+            response = await self._passed(http, request)
             self._note(asked, f"kept the request until {left} and asked again; its own answer: {_outcome(response)}")
             return response  # to nobody
         finally:
@@ -149,15 +143,15 @@ class Wire:
 
     async def settled(self) -> None:
         """Wait until no request is kept here any more."""
-        await until(lambda: self._late == 0, 2 * HELD_SECONDS_MAX)
+        await until(lambda: self._late == 0, 2 * SECONDS_MAX)
 
     def note(self, order_id: str, what: str) -> None:
         """Write down what was done to a case elsewhere."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.struck.append(Struck(order_id, f"{at} {order_id}: {what}"))
 
-    async def _asked(self, http: ClientSession, request: web.BaseRequest, body: bytes, asked: _Request) -> web.Response:
-        response = await self._passed(http, request, body)
+    async def _asked(self, http: ClientSession, request: web.BaseRequest, asked: _Request) -> web.Response:
+        response = await self._passed(http, request)
         self.answered[asked.order_id] += 1
         return response
 
@@ -174,38 +168,16 @@ class Wire:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.struck.append(Struck(asked.order_id, f"{at} {asked.tool} {asked.order_id}, token {asked.jti}: {what}"))
 
-    async def _passed(self, http: ClientSession, request: web.BaseRequest, body: bytes) -> web.Response:
-        url = f"http://{LOOPBACK}:{self.upstream}{request.path_qs}"
-        kept = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
-        try:
-            async with http.request(request.method, url, data=body, headers=kept, allow_redirects=False) as got:
-                content = await got.read()
-                back = {name: value for name, value in got.headers.items() if name.lower() not in _HOP}
-                return web.Response(status=got.status, headers=back, body=content)
-        except (ClientError, OSError):
-            if request.transport is not None:
-                request.transport.abort()  # as it would look without us
-            return web.Response(status=502)
+    async def _passed(self, http: ClientSession, request: web.BaseRequest) -> web.Response:
+        return await passed(http, request, f"http://{LOOPBACK}:{self.upstream}{request.path_qs}")
 
 
 @asynccontextmanager
 async def wire(faults: Mapping[str, Fault]) -> AsyncIterator[Wire]:
     """Listen on a free loopback port for as long as the block lasts."""
     made = Wire(faults)
-    connector = TCPConnector(limit=CONNECTIONS_MAX, keepalive_timeout=4.0)  # below that of the tool server
-    session = ClientSession(
-        connector=connector, cookie_jar=DummyCookieJar(), timeout=ClientTimeout(total=HELD_SECONDS_MAX),
-        trust_env=False, auto_decompress=False, skip_auto_headers=("User-Agent", "Accept-Encoding"),
-    )  # fmt: skip
-    async with session as http:
-        server = web.Server(lambda request: made.answer(http, request), access_log=None)
-        listening = await asyncio.get_running_loop().create_server(server, LOOPBACK, 0)
-        made.port = listening.sockets[0].getsockname()[1]
-        try:
-            yield made
-        finally:
-            listening.close()
-            await server.shutdown(1.0)
+    async with listening(made.answer) as made.port:
+        yield made
 
 
 async def until(so: Callable[[], bool], seconds: float) -> bool:
@@ -221,9 +193,9 @@ async def until(so: Callable[[], bool], seconds: float) -> bool:
 
 async def _until_gone(request: web.BaseRequest) -> str:
     """Wait until whoever asked has hung up."""
-    if await until(lambda: request.transport is None or request.transport.is_closing(), HELD_SECONDS_MAX):
+    if await until(lambda: request.transport is None or request.transport.is_closing(), SECONDS_MAX):
         return "whoever asked hung up"
-    return f"{HELD_SECONDS_MAX:g} s were over, and nobody had hung up"
+    return f"{SECONDS_MAX:g} s were over, and nobody had hung up"
 
 
 def _read(headers: Mapping[str, str], body: bytes) -> _Request | None:
