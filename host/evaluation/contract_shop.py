@@ -1,6 +1,6 @@
 """What the contract tests are about: a tenant of their own with an order for each trial, and good arguments for a tool.
 
-Invariant: every trial has an order that no other has touched; the people and addresses are invented.
+Invariant: every trial has an order that no other has touched.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from host.evaluation import goods
 from shared_contracts.contract import Tool
 
 TENANT, CUSTOMER, PRINCIPAL = "contract-test", "CT-C1", "contract-test"
@@ -24,30 +25,8 @@ MADE_BY = {"return_id": "create_return", "corrects": "send_return_notice"}
 
 def seed() -> dict[str, Any]:
     """Give a file for `kessai-tools load`: orders and their one customer, under the rules that are loaded already."""
-    orders = [_order(f"CT-{number}", CHEAP_YEN) for number in range(1, ORDERS + 1)]
-    person = {
-        "tenant_id": TENANT, "customer_id": CUSTOMER, "email": "contract.test@mail.example", "name": "試験 見本",
-        "language": "ja",
-    }  # fmt: skip
-    return {
-        "snapshot": "2026-07-30T00:00:00+09:00",
-        "policies": [],
-        "orders": [*orders, _order(DEAR, DEAR_YEN)],
-        "recipients": [person],
-    }
-
-
-def _order(order_id: str, yen: int) -> dict[str, Any]:
-    line = {
-        "line_id": "L1", "name": "試験用の品", "category": "kitchen", "quantity": 5, "unit_price": yen,
-        "delivered_quantity": 5, "delivered_at": "2026-07-20T10:00:00+09:00", "final_sale": False, "dangerous": False,
-    }  # fmt: skip
-    return {
-        "tenant_id": TENANT, "order_id": order_id, "customer_id": CUSTOMER, "version": 1, "status": "delivered",
-        "ordered_at": "2026-07-15T09:00:00+09:00", "currency": "JPY", "shipping_fee": 0, "discount": 0,
-        "captured": 5 * yen, "refunded_outside": 0, "destination_ref": f"address://{TENANT}/{CUSTOMER}@1",
-        "note": None, "lines": [line], "returns": [],
-    }  # fmt: skip
+    cheap = [goods.order(TENANT, f"CT-{number}", CUSTOMER, CHEAP_YEN, 5) for number in range(1, ORDERS + 1)]
+    return goods.file([*cheap, goods.order(TENANT, DEAR, CUSTOMER, DEAR_YEN, 5)], [goods.person(TENANT, CUSTOMER)])
 
 
 @dataclass

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import time
 from pathlib import Path
+
+import pytest
 
 from shared_contracts.tools import TOOLS
 from tests.support.cli import Cli
@@ -42,3 +47,28 @@ def test_it_says_that_it_is_not_ready_where_no_database_can_be_started(nowhere: 
     said = nowhere.with_settings(KESSAI_POSTGRES_BIN=str(tmp_path / "nothing"))("contract-test")
     assert said.code == 15
     assert not (nowhere.home.with_name(f"{nowhere.home.name}-contract-test")).exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "command", [("contract-test",), ("crash-matrix", "approve"), ("demo",)], ids=lambda one: one[0]
+)
+def test_what_is_interrupted_says_so_and_leaves_nothing_of_its_homes(nowhere: Cli, command: tuple[str, ...]) -> None:
+    begun = nowhere.start(*command)
+    wait_for(nowhere.home.parent, begun)
+    begun.send_signal(signal.SIGINT)
+
+    _, said = begun.communicate(timeout=60)
+
+    assert (begun.returncode, "Traceback" in said) == (130, False), said
+    assert "interrupted: what worked was stopped" in said
+    assert list(nowhere.home.parent.iterdir()) == []
+
+
+def wait_for(folder: Path, begun: subprocess.Popen[str]) -> None:
+    """Until a database of a home of its own is there."""
+    until = time.monotonic() + 60
+    while not list(folder.glob("*/run/postgres.json")):
+        assert begun.poll() is None
+        assert time.monotonic() < until, "it has begun nothing"
+        time.sleep(0.05)
