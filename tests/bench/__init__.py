@@ -13,6 +13,9 @@ process; orders of its own) and compares what it measured with what the same mac
   yardstick are printed beside it. What is compared with itself (with and without waiting workflows) is interleaved.
 - *Wall ms* and *per second* are given as they were; with other work on the machine they are too slow, and the load
   average at the head of the table says so. Medians, never means.
+- *Waiting for a processor* is what other work on the machine took: a process was ready, and another had its place. It
+  is in every wall time and rate. pgbench with sixteen short tasks gets more of a busy machine than two long statements
+  do, so on one the ratio to it is too low.
 - *Counts* (commits, statements, checkpoints, WAL bytes) are exact and hold on any machine.
 - *floor* columns of what PostgreSQL's own processes use are apart: they are no part of host and server.
 

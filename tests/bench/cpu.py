@@ -52,6 +52,17 @@ def family_ms(pid: int) -> dict[int, float]:
     return found
 
 
+def queued_ms(pid: int) -> dict[int, float]:
+    """Give the milliseconds for which a process and each of its children was ready, and had no processor."""
+    found = {}
+    for one in (pid, *children(pid)):
+        try:
+            found[one] = int(Path(f"/proc/{one}/schedstat").read_text(encoding="ascii").split()[1]) / 1e6
+        except OSError:
+            continue
+    return found
+
+
 def spent(before: dict[int, float], after: dict[int, float]) -> float:
     """Give what a family spent in between; who was born meanwhile counts whole."""
     return sum(ms - before.get(pid, 0.0) for pid, ms in after.items())
@@ -70,6 +81,7 @@ class Spent:
     host: float = 0.0
     server: float = 0.0
     postgres: float = 0.0
+    queued: float = 0.0  # of all three, while others had the processors
     yardsticks: list[float] = field(default_factory=list)
 
     def quiet(self, ms: float) -> float:
@@ -85,6 +97,7 @@ class Meter:
 
     def __enter__(self) -> None:
         self._spent.yardsticks.append(yardstick())
+        self._queued_before = self._queued()
         self._postgres_before = family_ms(self._postgres)
         self._server_before = cpu_ms(self._server)
         self._host_before = cpu_ms(os.getpid())
@@ -93,6 +106,10 @@ class Meter:
         self._spent.host += cpu_ms(os.getpid()) - self._host_before
         self._spent.server += cpu_ms(self._server) - self._server_before
         self._spent.postgres += spent(self._postgres_before, family_ms(self._postgres))
+        self._spent.queued += spent(self._queued_before, self._queued())
+
+    def _queued(self) -> dict[int, float]:
+        return {**queued_ms(os.getpid()), **queued_ms(self._server), **queued_ms(self._postgres)}
 
 
 def percentile(values: Iterable[float], share: float) -> float:

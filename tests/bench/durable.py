@@ -98,6 +98,7 @@ async def measure(made: Stand, driver: Driver) -> list[Figure]:
         Figure("  of pgbench's one-row rate", rate_queued / math.sqrt(limits[1] * limits[2]), "", "≥", QUEUED_MIN),
         Figure("host CPU per durable step, 16 in flight", steps.quiet(steps.host) / done, "ms", raw=steps.host / done),
         Figure("PostgreSQL CPU per durable step", steps.quiet(steps.postgres) / done, "ms", raw=steps.postgres / done),
+        Figure("  both waiting for a processor, per step", steps.queued / done, "ms"),
     ]
 
 

@@ -117,6 +117,7 @@ def _told(seen: dict[str, _Measured], era: str) -> list[Figure]:
             Figure("  CPU of the server per call", one.per_call(one.used.server), "ms"),
             Figure("  CPU of PostgreSQL per call", one.per_call(one.used.postgres), "ms"),
             Figure("  CPU of the load per call", one.per_call(one.used.host), "ms"),
+            Figure("  all waiting for a processor, per call", one.per_call(one.used.queued), "ms"),
         ]
     for name, least in ((FRESH, FRESH_MIN), (KEPT, KEPT_MIN)):
         ratio = median(rate / base for rate, base in zip(seen[name].rates, seen[BARE].rates, strict=True))
