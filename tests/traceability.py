@@ -56,7 +56,20 @@ TABLE: tuple[Row, ...] = (
     Row("no address is taken from an argument or a token", (
         "security/no_addresses::no_argument_takes_an_address",
         "security/no_addresses::the_tool_server_has_nothing_to_fetch_with",
+        "security/no_addresses::whatever_of_the_host_knows_the_network_is_named_here",
         "contract/tool_client_wire::no_redirect_carries_the_token_away")),
+    Row("another issuer speaks for its own tenants alone", (
+        "security/forgery::an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told",
+        "security/token_keys::an_issuer_whose_tenants_are_not_said_is_trusted_for_none")),
+    Row("a revoked token is good for no method", (
+        "contract/edge_standing::every_method_asks_whether_the_token_stands",
+        "security/forgery::an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told")),
+    Row("a flood from one client costs another no call", (
+        "integration/flood::a_flood_costs_a_right_client_no_call_the_server_no_memory_and_the_log_no_room",
+        "contract/edge_rate::an_address_that_fails_too_often_is_told_to_wait_and_a_right_token_passes_from_it_meanwhile",
+        "contract/edge_unread::what_is_no_http_has_a_bounded_number_of_lines",
+        "contract/edge_unread::so_many_requests_may_be_sent_ahead_and_no_more",
+        "contract/edge_unread::an_answer_that_nobody_takes_is_given_up")),
     Row("what others ask of security, row by row; what a thief, a traitor or a taken-over program cannot do", (
         "unit/security_page::every_number_of_the_standards_chapters_stands_there_once",
         "unit/security_page::a_row_is_shown_by_tests_or_says_why_not",
