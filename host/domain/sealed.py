@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from shared_contracts.seal import Head, SideName, UnsealedError, chained, genesis, opened
 
+CUTS = ("seal_cut", "calls.seal_cut")
 NAMED_MAX = 50  # lines of one finding
 PENDING_SECONDS = 60.0  # what is new is sealed within a second, where anything works at all
 LONGEST_TRANSACTION = timedelta(minutes=15)  # an owner's; a step's is a thousandth of that
@@ -139,6 +140,7 @@ class Walk:
         cut = None if chain.cut is None else self._opened(chain.cut, Kind.UNSIGNED, "the head that it begins behind")
         base, self.last = (genesis(chain.side, str(chain.chain)), 0) if cut is None else (cut.chained, cut.n)
         self.place = self.written = base  # as it is, and as it was written down beside each line
+        self.cut_told = cut is None  # that it begins there is an act itself, which stands behind it
         self.out.first = self.last + 1
         self._read_heads(self.last)
 
@@ -200,6 +202,8 @@ class Walk:
         said = _read(line.sealed)
         if line.source == "audit" and said.get("action") == "words_erased":
             self.erasures.add(str(said.get("resource")))
+        if line.source == "act" and said.get("relation") in CUTS and said.get("key") == {"n": self.out.first - 1}:
+            self.cut_told = True
         if line.erased:
             self.out.erased.append(line.row_id)
         if not fits:
@@ -277,6 +281,9 @@ class Walk:
                 self._find(Kind.UNSEALED, 0, (f"{row.source} {row.row_id}",), why)
             else:
                 self.out.waiting += 1
+        if not self.cut_told and self.out.waiting == 0:  # that one of a moment ago may wait for its seal
+            gone = (f"lines before {self.out.first}",)
+            self._find(Kind.REMOVED, self.out.first, gone, "they were taken out, and nobody's act says so")
         for row_id in self.out.erased:
             if f"audit:{row_id}" not in self.erasures:
                 self._find(Kind.CHANGED, 0, (f"audit {row_id}",), "its words are gone, and nobody's act says so")

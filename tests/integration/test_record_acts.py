@@ -95,6 +95,9 @@ SPOILED: list[tuple[SideName, str, Kind, str]] = [
     ("host", "DELETE FROM stop_log", Kind.REMOVED, "stop_log "),
     ("host", "UPDATE act SET columns = '{kid}' WHERE key ->> 'kid' = 'kid-abe'", Kind.CHANGED, "approver_key kid-abe"),
     ("host", "DELETE FROM act WHERE relation = 'stop_log'", Kind.REMOVED, "stop_log "),
+    ("host", "INSERT INTO seal_cut SELECT n, chained, signed, 'x', now() FROM seal_head ORDER BY n DESC LIMIT 1",
+     Kind.INSERTED, "seal_cut "),
+    ("host", "INSERT INTO seal_restored (n, seen, at) VALUES (1, 1, now())", Kind.INSERTED, "seal_restored "),
     ("host", "UPDATE seal_link SET salt = NULL WHERE source = 'act'", Kind.CHANGED, "approver_key kid-abe"),
     ("tools", "UPDATE calls.tool_switch SET enabled = true", Kind.CHANGED, "calls.tool_switch "),
     ("tools", "DELETE FROM calls.tool_switch", Kind.REMOVED, "calls.tool_switch "),
@@ -105,6 +108,8 @@ SPOILED: list[tuple[SideName, str, Kind, str]] = [
      "returns.approvers "),
     ("tools", "UPDATE returns.approvers SET ended_at = NULL, ended_by = NULL, ended_how = NULL", Kind.CHANGED,
      "returns.approvers "),
+    ("tools", "INSERT INTO calls.seal_cut SELECT n, chained, signed, 'x', now() FROM calls.seal_head LIMIT 1",
+     Kind.INSERTED, "calls.seal_cut "),
     ("tools", "DELETE FROM calls.act WHERE relation = 'calls.revocation'", Kind.REMOVED, "calls.revocation kid/k-1"),
 ]  # fmt: skip
 

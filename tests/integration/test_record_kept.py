@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import signal
 import subprocess
@@ -248,6 +249,7 @@ async def test_an_export_whose_end_was_cut_off_with_all_that_names_it_is_found_b
     async with record(shop) as kept:
         await kept.seal()
         await switch_tool(shop.database.owner, "get_order", "ito", enabled=False)  # a line to seal the kept head with
+        kept.note("N-4")
         await kept.seal()
         counts = await sealed.exported(kept.auditors, texts.append)
         keys = kept.keys
@@ -256,6 +258,16 @@ async def test_an_export_whose_end_was_cut_off_with_all_that_names_it_is_found_b
         one for one in documents if one.get("side") != "host" or not {"line", "head", "kept"} & one.keys()
     ]  # as if the host had nothing yet to seal
     cut[-1] = {"end": {"host": 0, "tools": counts["tools"]}}
+    head = next(one["head"] for one in documents if one.get("side") == "host" and "head" in one)
+    n = json.loads(base64.urlsafe_b64decode(head.split(".")[1] + "=="))["n"]
+    short = [
+        one | {"cut": head} if one.get("side") == "host" and "cut" in one else one
+        for one in documents
+        if one.get("side") != "host" or "line" not in one or one["line"][0] > n
+    ]  # as if its beginning had been cut by its owner
+    short[-1] = {"end": counts | {"host": counts["host"] - n}}
+    begun = sealed.verified_export([json.dumps(one).encode() for one in short], keys)["host"]
+    assert [(one.kind, one.rows) for one in begun.findings] == [(Kind.REMOVED, (f"lines before {n + 1}",))]
     found = sealed.verified_export([json.dumps(one).encode() for one in cut], keys)
     assert found["host"].findings == []
     (finding,) = found["tools"].findings

@@ -216,12 +216,13 @@ async def test_what_a_sealer_chained_before_it_was_killed_is_signed_by_the_next(
 
 
 NOT_HOSTS = (
-    "TABLE audit", "TABLE seal_link", "DELETE FROM seal_head", "SELECT erase_words(1, 'x')", "TABLE workflow",
+    "TABLE audit", "TABLE act", "DELETE FROM act", "TABLE seal_link",
+    "DELETE FROM seal_head", "SELECT erase_words(1, 'x')", "TABLE workflow",
     "SELECT cut_record(now(), 'x')", "UPDATE audit SET actor = 'x'", "SELECT commit_steps('{}')",
 )  # fmt: skip
 NOT_TOOLS = (
-    "TABLE calls.log", "TABLE calls.seal_link", "DELETE FROM calls.seal_head", "SELECT calls.cut_record(now(), 'x')",
-    "TABLE orders.orders",
+    "TABLE calls.log", "TABLE calls.act", "TABLE calls.seal_link", "DELETE FROM calls.seal_head", "TABLE orders.orders",
+    "SELECT calls.cut_record(now(), 'x')",
 )  # fmt: skip
 
 
@@ -237,13 +238,14 @@ async def test_the_sealers_role_seals_and_can_do_nothing_else(shop: Shop):
 
 
 SLIPS = (
-    "UPDATE audit SET actor = 'x'", "DELETE FROM audit", "TRUNCATE seal_link", "UPDATE seal_link SET n = n + 1",
+    "UPDATE audit SET actor = 'x'", "DELETE FROM audit", "UPDATE act SET key = '{}'", "DELETE FROM act", "TRUNCATE act",
+    "TRUNCATE seal_link", "UPDATE seal_link SET n = n + 1",
     "DELETE FROM seal_link", "UPDATE seal_head SET signed = 'x'", "DELETE FROM seal_head",
     "UPDATE seal_witness SET n = 1", "UPDATE audit SET details = '{\"erased\": true}'",
 )  # fmt: skip
 TOOL_SLIPS = (
-    "DELETE FROM calls.log", "UPDATE calls.seal_link SET n = n + 1", "DELETE FROM calls.seal_head",
-    "TRUNCATE calls.seal_link", "DELETE FROM calls.seal_witness",
+    "DELETE FROM calls.log", "UPDATE calls.act SET at = at", "UPDATE calls.seal_link SET n = n + 1",
+    "DELETE FROM calls.seal_head", "TRUNCATE calls.seal_link", "DELETE FROM calls.seal_witness",
 )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ from tool_server.store.pool import Pool
 PASSWORD = "the-sealers-own"
 HOST_ROWS = ("act", "audit", "checkpoint", "decision", "effect", "approver_key", "stop_log", "external_task")
 TOOL_ROWS = ("act", "tool_switch", "revocation")
-SEALED = ("seal_chain", "seal_link", "seal_head", "seal_witness")
+SEALED = ("seal_chain", "seal_link", "seal_head", "seal_witness", "seal_cut", "seal_restored")
 HOST_TABLES = [("public", name) for name in (*HOST_ROWS, *SEALED)]
 TOOL_TABLES = [("returns", "approvers"), *(("calls", name) for name in ("log", *TOOL_ROWS, *SEALED))]
 

@@ -20,7 +20,8 @@ CREATE FUNCTION acted() RETURNS TABLE (relation text, key text[], later text[], 
            ('asked_approval', ARRAY['what', 'version'], '{}', '1'), ('external_task', ARRAY['jti'], '{}', '1'),
            ('stop_log', ARRAY['stop_id'], '{}', '1'), ('reconciliation', ARRAY['reconciliation_id'], '{}', '1'),
            ('release_log', ARRAY['act_id'], '{}', '1'), ('rollout_log', ARRAY['act_id'], '{}', '1'),
-           ('admission', ARRAY['workflow_id'], '{}', '1'), ('case_check', ARRAY['workflow_id', 'actor'], '{}', '1')
+           ('admission', ARRAY['workflow_id'], '{}', '1'), ('case_check', ARRAY['workflow_id', 'actor'], '{}', '1'),
+           ('seal_cut', ARRAY['n'], '{}', '1'), ('seal_restored', ARRAY['k'], '{}', '1')
 $$;
 CREATE FUNCTION note_act() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -36,7 +37,7 @@ END $$;
 DO $$
 DECLARE r record;
 BEGIN
-    FOR r IN SELECT * FROM acted() LOOP
+    FOR r IN SELECT * FROM acted() WHERE to_regclass(relation) IS NOT NULL LOOP  -- the others are made with their tables
         EXECUTE format('CREATE TRIGGER noted AFTER INSERT ON %I FOR EACH ROW EXECUTE FUNCTION note_act(%L, %L)',
                        r.relation, r.key, r.later);
     END LOOP;

@@ -52,6 +52,8 @@ CREATE TABLE seal_restored (
     seen bigint NOT NULL,  -- the last of the other side's heads that it holds
     at   timestamptz NOT NULL
 );
+CREATE TRIGGER noted AFTER INSERT ON seal_cut FOR EACH ROW EXECUTE FUNCTION note_act('{n}', '{}');
+CREATE TRIGGER noted AFTER INSERT ON seal_restored FOR EACH ROW EXECUTE FUNCTION note_act('{k}', '{}');
 
 CREATE FUNCTION sha256_hex(p text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT encode(sha256(convert_to(p, 'UTF8')), 'hex') $$;
 CREATE FUNCTION utc_text(p timestamptz) RETURNS text LANGUAGE sql STABLE AS
@@ -275,7 +277,6 @@ BEGIN
     DELETE FROM act a USING seal_link l WHERE l.source = 'act' AND l.n <= v.n AND a.act_id = l.row_id::bigint;
     DELETE FROM seal_link WHERE n <= v.n;
     DELETE FROM seal_head WHERE n < v.n;
-    DELETE FROM seal_cut WHERE n < v.n;
     INSERT INTO audit (actor, action, resource, result, details, at)
     VALUES (p_by, 'record_cut', 'record:' || v.n, 'cut', jsonb_build_object('before', p_before), clock_now());
     RETURN v.n;

@@ -16,7 +16,8 @@ CREATE INDEX act_of ON calls.act (relation, key);
 CREATE FUNCTION calls.acted() RETURNS TABLE (relation text, key text[], later text[], acts text) LANGUAGE sql IMMUTABLE AS $$
     VALUES ('calls.tool_switch', ARRAY['seq'], '{}'::text[], '1'), ('calls.revocation', ARRAY['kind', 'value'], '{}', '1'),
            ('returns.approvers', ARRAY['seq'], ARRAY['ended_at', 'ended_by', 'ended_how'],
-            '1 + (t.ended_at IS NOT NULL)::integer')
+            '1 + (t.ended_at IS NOT NULL)::integer'),
+           ('calls.seal_cut', ARRAY['n'], '{}', '1'), ('calls.seal_restored', ARRAY['k'], '{}', '1')
 $$;
 CREATE FUNCTION calls.note_act() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -222,7 +223,6 @@ BEGIN
     DELETE FROM calls.act AS a USING calls.seal_link AS k WHERE k.source = 'act' AND k.n <= head.n AND a.act_id = k.row_id::bigint;
     DELETE FROM calls.seal_link AS k WHERE k.n <= head.n;
     DELETE FROM calls.seal_head AS h WHERE h.n < head.n;
-    DELETE FROM calls.seal_cut AS c WHERE c.n < head.n;
     RETURN head.n;
 END $$;
 
