@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from shared_contracts.base import wire_schema
 from shared_contracts.digest import digest
 
-CONTRACT_META: Final = "dev.kessai/contract"  # in a listed tool's `_meta`: its version and schema digest
+CONTRACT_META: Final = "dev.kessai/contract"  # in `_meta` of a listed tool, and of a call that means this contract
 FROM_TOKEN: Final = "token"  # the key travels in the token; no schema has it
 AUDIT_ITEMS: Final = ("sub", "arguments_sha256", "outcome", "duration_us", "version", "jti", "task_id", "at")
 
@@ -185,6 +185,11 @@ class Tool:
     def output_schema(self) -> dict[str, Any]:
         """The wire schema of the result."""
         return wire_schema(self.result)
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """Tell this contract from another of the same name."""
+        return {"version": self.version, "schema_digest": self.schema_digest}
 
     @cached_property
     def schema_digest(self) -> str:

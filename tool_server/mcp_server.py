@@ -19,6 +19,7 @@ from mcp.server.caching import CacheHint
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 
+from shared_contracts.contract import CONTRACT_META
 from shared_contracts.errors import ERROR_META, ERRORS, error_body
 from tool_server.answers import error_number
 from tool_server.call import Answer, Answered, Caller, Refused, refused
@@ -85,7 +86,10 @@ def build_mcp_server(dispatcher: DispatcherProtocol) -> Server[Any]:
         return mcp_types.ListToolsResult(tools=[tool for name, tool in tools.items() if name not in disabled])
 
     async def on_call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
-        return await _result(dispatcher, _caller(context), params.name, params.arguments)
+        caller = _caller(context)
+        if _means_another(params):
+            return result_of(refused("unavailable", {"contract": OFFER[params.name].mark}))
+        return await _result(dispatcher, caller, params.name, params.arguments)
 
     return Server(
         "kessai-tools",
@@ -98,6 +102,12 @@ def build_mcp_server(dispatcher: DispatcherProtocol) -> Server[Any]:
             "server/discover": CacheHint(ttl_ms=_DISCOVER_SECONDS * 1000, scope="public"),
         },
     )
+
+
+def _means_another(params: mcp_types.CallToolRequestParams) -> bool:
+    """Tell whether a host says which contract it means, and it is not ours: then nothing is executed under either."""
+    tool, meant = OFFER.get(params.name), dict(params.meta or {}).get(CONTRACT_META)
+    return tool is not None and meant is not None and meant != tool.mark
 
 
 async def _result(

@@ -31,5 +31,5 @@ def listed(tool: Tool) -> mcp_types.Tool:
             idempotent_hint=not tool.writes or tool.idempotency_key != "",
             open_world_hint=tool.risk is Risk.IRREVERSIBLE_WRITE,
         ),
-        _meta={CONTRACT_META: {"version": tool.version, "schema_digest": tool.schema_digest}},
+        _meta={CONTRACT_META: tool.mark},
     )

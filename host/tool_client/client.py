@@ -116,7 +116,7 @@ class ToolClient:
         params = CallToolRequestParams(
             name=request.tool.name,
             arguments=dict(request.arguments),
-            _meta=cast("RequestParamsMeta", dict(request.correlation)),
+            _meta=cast("RequestParamsMeta", {**request.correlation, CONTRACT_META: request.tool.mark}),
         )
         result = await client.session.send_request(CallToolRequest(params=params), CallToolResult)
         if result.result_type != "complete":

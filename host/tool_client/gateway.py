@@ -14,7 +14,8 @@ class Gateway:
     """Implements `host.engine.parts.Tools`; a tool that the server calls disabled is dropped at once.
 
     A token of ours that is refused for what it is, and not for what it asks, speaks of us and not of the case: nothing
-    is available then until the next listing says otherwise.
+    is available then until the next listing says otherwise. So does a call that was not executed since another contract
+    stands there by now.
     """
 
     def __init__(self, client: ToolClient, minter: Minter, listing: Listing, pace: Pace) -> None:
@@ -41,6 +42,8 @@ class Gateway:
             case Rejected(error) if error.code == "tool_disabled":
                 self._listing.drop(request.tool.name)
             case Rejected(error) if error.code == "token_invalid":
+                self._listing.doubt()
+            case Rejected(error) if error.code == "unavailable" and "contract" in error.details:
                 self._listing.doubt()
             case _:
                 pass

@@ -74,7 +74,7 @@ def _compare(listed: Listed, needed: Mapping[str, Tool]) -> Ready | NotReady:
         return NotReady(Reason.NO_TOOLS, "The server does not offer the tools capability.", "Check KESSAI_SERVER_URL.")
     for name in sorted(needed.keys() & listed.contracts.keys()):
         tool, mark = needed[name], listed.contracts[name]
-        if mark != {"version": tool.version, "schema_digest": tool.schema_digest}:
+        if mark != tool.mark:
             return NotReady(
                 Reason.CONTRACT,
                 f"The server offers another contract of {name} than version {tool.version} of ours.",
@@ -156,7 +156,7 @@ class Listing:
         return found
 
     def doubt(self) -> None:
-        """Take all tools out until the next listing: the server does not accept who we are."""
+        """Take all tools out until the next listing: the server does not take us, or is of another release by now."""
         self.available = frozenset()
 
     def drop(self, name: str) -> None:

@@ -16,8 +16,10 @@ from host.domain.outcome import Rejected, Success, Unknown
 from host.engine.parts import Request, new_id, new_jti
 from host.tool_client import transport
 from host.tool_client.client import CallRequest, ToolClient
+from host.tool_client.gateway import Gateway
 from host.tool_client.mint import Minter, SigningKey
-from host.tool_client.readiness import NotReady, Ready, Reason, check
+from host.tool_client.pace import Pace, Rates
+from host.tool_client.readiness import Listing, NotReady, Ready, Reason, check
 from shared_contracts.errors import ERRORS
 from shared_contracts.tools import TOOLS
 from tests.support.calling import run, told
@@ -40,15 +42,19 @@ class Pair:
     minter: Minter
 
     def request(self, tool: str, minter: Minter | None = None, **changes: Any) -> CallRequest:
+        asked = self.asked(tool)
+        token = (self.minter if minter is None else minter).call(replace(asked, **changes))
+        return CallRequest(asked.tool, ARGUMENTS, token, asked.timeout_seconds, asked.correlation)
+
+    @staticmethod
+    def asked(tool: str) -> Request:
         contract = TOOLS[tool]
-        asked = Request(
+        return Request(
             jti=new_jti(), tenant_id="tenant-a", subject="agent-1", workflow_id=new_id(), tool=contract, customer="C-1",
             resource="A-1", arguments=ARGUMENTS, attempt=1, requested_at=datetime.now(UTC), timeout_seconds=10.0,
             idempotency_key=f"wf-1:{tool}" if contract.idempotency_key else None,
             correlation={"dev.kessai/step_id": "s-1"}, approval=None, approved_version=None,
         )  # fmt: skip
-        token = (self.minter if minter is None else minter).call(replace(asked, **changes))
-        return CallRequest(contract, ARGUMENTS, token, asked.timeout_seconds, asked.correlation)
 
     @asynccontextmanager
     async def client(self, revision: str) -> AsyncIterator[ToolClient]:
@@ -121,6 +127,29 @@ def test_every_code_that_a_tool_answers_with_arrives_as_that_code(
             assert isinstance(outcome, Rejected if ERRORS[code].outcome_known else Unknown)
             assert (outcome.error.code, outcome.error.message) == (code, "In words.")
             assert outcome.error.details == {"line_id": "L1"}
+
+    pair.run(revision, scene)
+
+
+@revisions
+@pytest.mark.parametrize("tool", ["get_order", "create_return"])
+def test_what_means_another_contract_is_not_executed_and_nothing_more_is_proposed(
+    pair: Pair, dispatcher: StubDispatcher, revision: str, tool: str
+) -> None:
+    ours, request = TOOLS[tool], pair.asked(tool)
+    newer = replace(request, tool=replace(ours, version=f"{ours.version}.1"))
+
+    async def scene(client: ToolClient) -> None:
+        listing = Listing(client, TOOLS)
+        gateway = Gateway(client, pair.minter, listing, Pace(Rates(principal=100.0, tenant=100.0)))
+        await listing.refresh()
+        outcome = await gateway.call(newer)
+        assert isinstance(outcome, Rejected)
+        assert (outcome.error.code, outcome.error.details) == ("unavailable", {"contract": ours.mark})
+        assert (dispatcher.calls, gateway.available()) == ([], frozenset())
+        await listing.refresh()
+        assert gateway.available() == frozenset(TOOLS), "the server is the one that we mean"
+        assert await gateway.call(replace(request, jti=new_jti())) == Success(RESULTS[tool])
 
     pair.run(revision, scene)
 
