@@ -312,7 +312,8 @@ CREATE TYPE admitted AS (counted boolean, opening bigint, one_in integer);
 -- Take a case in. Same tenant and request: the row that is there, whoever was first; the caller compares the body.
 CREATE FUNCTION accept_case(p jsonb)
 RETURNS TABLE (workflow_id uuid, body_sha256 text, created boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     v_at       timestamptz := clock_now();
