@@ -161,6 +161,18 @@ TABLE: tuple[Row, ...] = (
         "e2e/cli_audit::an_export_is_verified_on_another_machine_with_a_copy_of_the_public_keys",
         "integration/record_kept::what_is_too_old_is_cut_behind_a_signed_head_and_the_rest_verifies",
         "integration/record_kept::words_that_are_erased_are_gone_from_the_row_and_the_chain_stays_whole")),
+    Row("what anybody typed is in no log, handover, export or report", (
+        "e2e/cli_canary::what_was_typed_is_put_out_nowhere_but_where_the_runbook_says_so",)),
+    Row("the record: no program may change, remove or empty a history", (
+        "integration/record_guarded::no_role_of_a_program_may_change_or_remove_or_empty_a_history",
+        "integration/record_guarded::a_right_that_somebody_grants_is_found")),
+    Row("requests, answers and files that nobody thought of", (
+        "security/fuzz_server::every_request_has_a_valid_answer_its_line_and_no_effect_but_the_allowed_one",
+        "security/fuzz_client::every_answer_has_its_outcome_and_the_next_call_is_made",
+        "security/fuzz_files::what_reads_a_file_takes_it_or_says_why_not")),
+    Row("no version is installed that an advisory calls bad", (
+        "unit/known_bad::no_lock_names_a_version_that_is_known_to_be_bad",
+        "unit/known_bad::a_bad_version_that_is_planted_in_the_lock_is_found_and_named")),
     Row("no secret and no personal data in an export of the record", (
         "security/record_canary::no_word_number_or_address_that_anybody_typed_is_in_an_export",)),
     Row("two workers at one case", (
