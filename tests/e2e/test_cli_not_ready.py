@@ -37,6 +37,14 @@ def links(cli: Cli, dsn: str, url: str = "http://127.0.0.1:9/mcp") -> dict[str, 
     }  # fmt: skip
 
 
+def test_a_worker_without_what_seals_the_record_says_so_before_anything_else(stack: Cli, closed_port: int):
+    dsn = f"host=127.0.0.1 port={closed_port} dbname=host user=host_rt"
+    said = stack("worker", **links(stack, dsn))
+    assert said.code == 15
+    assert said.err.count("record_not_sealed") == 1
+    assert "KESSAI_SEALER_DSN" in said.err
+
+
 @pytest.mark.parametrize("command", [("list",), ("show", "R-1"), ("run", NORMAL)])
 def test_a_database_that_does_not_answer(stack: Cli, closed_port: int, command: tuple[str, ...]):
     dsn = f"host=127.0.0.1 port={closed_port} dbname=host user=host_rt password={SECRET}"
