@@ -57,7 +57,7 @@ def _leave(root: Path) -> None:
 @asynccontextmanager
 async def databases(root: Path, choice: PostgresChoice) -> AsyncIterator[StackParts]:
     """Give a pair of databases as the migrations and the packaged data leave it; no program works on it yet."""
-    await _without_another_codes(root)
+    await without_another_codes(root)
     own = StackChoice(choice, None, {}, {})
     async with temporary_parts(root, own) as parts:
         hold = _alone(parts.home.run / "evaluation.lock", root)
@@ -135,7 +135,7 @@ def free_port(parts: StackParts) -> int:
     return choose_port(processes.remembered_port(parts.home, TOOL_SERVER))
 
 
-async def _without_another_codes(root: Path) -> None:
+async def without_another_codes(root: Path) -> None:
     """A pair that another code made, or that was not made to its end, is worth nothing: begin anew."""
     home = existing_home(root)
     if home is None:
