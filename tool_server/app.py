@@ -10,6 +10,7 @@ Invariant: there is no other way to a tool than through the guard and the gate, 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
@@ -63,8 +64,8 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
         return JSONResponse({"status": "ok"})
 
     async def readyz(_request: Request) -> Response:
-        reason = await unready(keyring, life, dispatcher)
-        said = {"ready": reason is None, "reason": reason, "record": await _record(sealing)}
+        reason, record = await asyncio.gather(unready(keyring, life, dispatcher), _record(sealing))
+        said = {"ready": reason is None, "reason": reason, "record": record}
         return JSONResponse(said, 200 if reason is None else 503)
 
     async def protected_resource(_request: Request) -> Response:

@@ -33,6 +33,7 @@ from shared_contracts.seal import (
 from tool_server.answers import refusal
 from tool_server.errors import SettingsError
 from tool_server.log import exception_fields
+from tool_server.look import Look
 from tool_server.settings import Settings
 from tool_server.store import seals
 from tool_server.store.pool import BusyError, Pool, UnavailableError
@@ -92,7 +93,7 @@ class Sealing:
         except psycopg.ProgrammingError:  # its text quotes the string, which may hold a password
             raise SettingsError("KESSAI_TOOLS_SEALER_DSN is no connection string of PostgreSQL") from None
         self._signer, self._hosts = parts.signer, keys_of(parts.keys, "host")
-        self._away = TurnedAway()
+        self._away, self._looks = TurnedAway(), Look(self._look, _STANDING_SECONDS)
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._kept = ""  # the head that was kept last: the same one again changes nothing
@@ -107,6 +108,7 @@ class Sealing:
         self._stop.set()
         if self._running is not None:
             await asyncio.wait([self._running])
+        await self._looks.close()
         await self._pool.__aexit__()
 
     async def heads(self, request: Request) -> Response:
@@ -129,11 +131,13 @@ class Sealing:
             return refusal(503, "unavailable")
 
     async def standing(self) -> Standing | None:
-        """Tell how far behind the seals are; None where the database does not tell in time."""
+        """Tell how far behind the seals are; None where the database does not tell, or not in time."""
+        return await self._looks.found()
+
+    async def _look(self) -> Standing | None:
         try:
-            async with asyncio.timeout(_STANDING_SECONDS):
-                return await seals.standing(self._pool)
-        except (*_AWAY, TimeoutError):
+            return await seals.standing(self._pool)
+        except _AWAY:
             return None
 
     async def _run(self) -> None:

@@ -1,18 +1,17 @@
 """How a family's database stands: asked through the family's own pool, and past it where the pool has nothing to give.
 
-Invariant: an answer comes within ANSWER_SECONDS and is about the family that was asked for. A look that takes longer
-is left to itself, and the next question waits for the same one: cutting it off would cost a connection.
+Invariant: an answer comes within ANSWER_SECONDS and is about the family that was asked for.
 """
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import psycopg
 from psycopg import errors
 
+from tool_server.look import Look
 from tool_server.store import calls
 from tool_server.store.pool import BusyError, Pool, UnavailableError
 from tool_server.store.role import WrongRoleError
@@ -51,18 +50,15 @@ Standing: TypeAlias = Works | Away | Slow | WrongRole
 
 
 class Lookout:
-    """Looks after one family's database; however many ask, one look is under way."""
+    """Looks after one family's database."""
 
     def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._looking: asyncio.Task[Standing] | None = None
+        self._pool, self._looks = pool, Look[Standing](self._look, ANSWER_SECONDS)
 
     async def standing(self) -> Standing:
-        """Look, or join the look that is under way."""
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look())
-        done, _ = await asyncio.wait([self._looking], timeout=ANSWER_SECONDS)
-        return self._looking.result() if done else Slow()
+        """Tell it, whoever else asks."""
+        found = await self._looks.found()
+        return Slow() if found is None else found
 
     async def _look(self) -> Standing:
         try:
@@ -88,6 +84,5 @@ class Lookout:
         return Slow()
 
     async def close(self) -> None:
-        """Let a look end by itself; it is bounded by the timeouts of its statements."""
-        if self._looking is not None:
-            await asyncio.wait([self._looking])
+        """Let a look end by itself."""
+        await self._looks.close()
