@@ -45,13 +45,14 @@ CASES, READING, MACHINE, PARTS = "Cases", "Reading", "This machine's stack", "Pa
 
 
 def _version(asked: bool) -> None:
+    if not asked:  # it is called before every command
+        return
     from importlib.metadata import version
 
     from host.stack.build import installed_build
 
-    if asked:
-        typer.echo(f"kessai {version('kessai')}, build {installed_build().code}")
-        raise typer.Exit
+    typer.echo(f"kessai {version('kessai')}, build {installed_build().code}")
+    raise typer.Exit
 
 
 app = typer.Typer(

@@ -23,11 +23,13 @@ def read_key_files(files: Sequence[Path]) -> SealKeys:
 
 def unsigned_here(settings: Settings, report: EvaluationReport, files: Sequence[Path]) -> str | None:
     """Say why a report is not one that was signed by a key of these files, or of this machine's evaluations."""
-    root = home_of(home_root(settings))
-    home = existing_home(root)
-    if not files and home is None:
-        return f"{root} is gone, and its seal-keys.json was not named with --keys"
-    return unsigned(report, read_key_files(files if home is None or files else [key_files(home).seal_keys]))
+    if not files:
+        root = home_of(home_root(settings))
+        home = existing_home(root)
+        if home is None:
+            return f"{root} is gone, and its seal-keys.json was not named with --keys"
+        files = [key_files(home).seal_keys]
+    return unsigned(report, read_key_files(files))
 
 
 def _read(file: Path) -> SealKeys:
