@@ -21,6 +21,7 @@ from shared_contracts.seal import Head, SideName, UnsealedError, chained, genesi
 CUTS = ("seal_cut", "calls.seal_cut")
 NAMED_MAX = 50  # lines of one finding
 PENDING_SECONDS = 60.0  # what is new is sealed within a second, where anything works at all
+_NO_TIME = "1970-01-01T00:00:00Z"  # of a line that says none
 LONGEST_TRANSACTION = timedelta(minutes=15)  # an owner's; a step's is a thousandth of that
 
 
@@ -303,7 +304,7 @@ def _out_of_order(batch: list[Line]) -> Iterator[tuple[Line, Line]]:
     """Within a batch rows stand in the order of their transactions, then of their numbers."""
     rows = [(line, _read(line.sealed)) for line in batch if line.source in {"audit", "call", "act"}]
     for (one, first), (other, second) in pairwise(rows):
-        if first and second and _order(one, first) > _order(other, second):
+        if {"committed_in", "id"} <= first.keys() & second.keys() and _order(one, first) > _order(other, second):
             yield one, other
 
 
@@ -315,6 +316,8 @@ def _read(sealed: str) -> Mapping[str, Any]:
     """Read what was sealed; what somebody has put in its place may be anything, and then says nothing."""
     try:
         said = json.loads(sealed)
-    except (ValueError, RecursionError):
+        int(said.get("committed_in", "0")), int(said.get("id", 0))
+        aware = datetime.fromisoformat(said.get("at", _NO_TIME)).tzinfo is not None
+    except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError):
         return {}
-    return said if isinstance(said, dict) and str(said.get("committed_in", "0")).isdigit() else {}
+    return said if aware else {}

@@ -118,7 +118,7 @@ def _heads_gone(side: SideName, kept: list[Line], of: Chain, *, newer: bool) -> 
         if newer and seen > newest:
             continue
         digest = hashlib.sha256(listed[seen].encode()).hexdigest() if seen in listed else ""
-        if json.loads(line.sealed).get("signed") != f"sha256:{digest}":
+        if strict_json(line.sealed.encode()).get("signed") != f"sha256:{digest}":
             why = "the head of the other side that this line tells of is not in the export"
             yield Finding(side, Kind.REMOVED, line.n, (line.name,), why)
 

@@ -67,6 +67,7 @@ SPOILED: list[tuple[SideName, tuple[str, ...], str, str]] = [
     ("tools", ("UPDATE calls.log SET sub = 'nobody' WHERE seq = {CALL}",), "changed", "call {CALL}"),
     ("tools", ("DELETE FROM calls.log WHERE seq = {CALL}",), "removed", "call {CALL}"),
     ("tools", (PLANTED_CALL,), "inserted", "call "),
+    ("host", ("UPDATE seal_link SET sealed = '{\"a\": 1}' WHERE n = {L2}",), "changed", "audit {N2}"),
 ]  # fmt: skip
 
 

@@ -1,0 +1,36 @@
+"""A walk through a sealed record comes to its verdict, whatever somebody has put in the place of what was sealed."""
+
+from __future__ import annotations
+
+import pytest
+
+from host.domain.sealed import Chain, Kind, Line, Walk
+from shared_contracts.seal import Head, chained, genesis, keys_of
+from tests.support.sealing import signers
+
+CHAIN = "11111111-1111-4111-8111-111111111111"
+TRUE = '{"id": 1, "committed_in": "700", "at": "2026-07-30T10:00:00.000000Z"}'
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        "", "null", "[]", "7", '{"a": 1}', "[" * 100_000,
+        '{"committed_in": "²", "at": "2026-07-30T10:00:00Z"}', '{"committed_in": "9", "at": "today"}',
+        '{"committed_in": "9999", "at": "2026-07-30T10:00:00"}', '{"committed_in": "9999", "at": 7}',
+        '{"id": 1e999, "committed_in": "9"}', '{"id": {}, "committed_in": []}',
+        '{"committed_in": "' + "9" * 5000 + '"}',
+    ],
+)  # fmt: skip
+def test_nonsense_in_the_place_of_what_was_sealed_is_a_finding_and_no_fault(nonsense: str) -> None:
+    signer, _, keys = signers()
+    first = chained(genesis("host", CHAIN), 1, "audit", "1", TRUE)
+    head = Head(
+        side="host", chain=CHAIN, n=1, chained=first, horizon="800", whole=True, at="2026-07-30T10:00:01.000000Z"
+    )
+    walk = Walk(Chain("host", CHAIN, None, (signer.sign(head),), (), (), (), (), ()), keys_of(keys, "host"))
+    walk.line(Line(1, "audit", "1", TRUE, first, erased=False, stands=TRUE, known=True))
+    place = chained(first, 2, "audit", "2", nonsense)
+    walk.line(Line(2, "audit", "2", nonsense, place, erased=False, stands=TRUE, known=True))
+    found = walk.verdict().findings
+    assert [(one.kind, one.n) for one in found] == [(Kind.CHANGED, 2), (Kind.UNSIGNED, 2)]
