@@ -88,6 +88,7 @@ def build_mcp_server(dispatcher: DispatcherProtocol) -> Server[Any]:
     async def on_call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
         caller = _caller(context)
         if _means_another(params):
+            await dispatcher.log_refusal(caller, params.name, "unavailable")
             return result_of(refused("unavailable", {"contract": OFFER[params.name].mark}))
         return await _result(dispatcher, caller, params.name, params.arguments)
 

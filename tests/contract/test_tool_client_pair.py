@@ -147,6 +147,7 @@ def test_what_means_another_contract_is_not_executed_and_nothing_more_is_propose
         assert isinstance(outcome, Rejected)
         assert (outcome.error.code, outcome.error.details) == ("unavailable", {"contract": ours.mark})
         assert (dispatcher.calls, gateway.available()) == ([], frozenset())
+        assert dispatcher.refused == [(tool, "unavailable")]
         await listing.refresh()
         assert gateway.available() == frozenset(TOOLS), "the server is the one that we mean"
         assert await gateway.call(replace(request, jti=new_jti())) == Success(RESULTS[tool])
