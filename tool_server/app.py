@@ -38,10 +38,13 @@ from tool_server.log import exception_fields
 from tool_server.mcp_server import DispatcherProtocol, build_mcp_server
 from tool_server.readiness import unready
 from tool_server.sealing import Sealing, seal_parts
+from tool_server.seldom import Seldom
 from tool_server.settings import Settings
 from tool_server.turned_away import Failures
 
 log = structlog.get_logger()
+
+_SELDOM = Seldom()
 
 
 def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
@@ -114,5 +117,7 @@ async def _record(sealing: Sealing | None) -> str | dict[str, Any]:
 
 async def _bug(_request: Request, error: Exception) -> Response:
     """A fault of the edge itself: the caller learns a code, and that its call may have been carried out."""
-    log.error("edge_failed", **exception_fields(error))
+    told = exception_fields(error)
+    if _SELDOM.due((told["exception"], *told["frames"][-1:])):  # whoever leaves at the wrong moment can cause it
+        log.error("edge_failed", **told)
     return refusal(500, "internal_error")

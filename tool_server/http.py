@@ -3,14 +3,15 @@
 Invariant: a request that is not complete after MESSAGE_SECONDS_MAX, an answer that is not taken for as long, a head
 above HEAD_BYTES_MAX, a message above MESSAGE_BYTES_MAX (its sender was refused long before), or more than PIPELINED_MAX
 requests ahead of their answers end their connection. uvicorn itself waits for ever, and queues without end.
-Nobody is shut out by connections on which nothing happens: above the number that is held, the one that has asked for
-nothing for the longest time gives way to the newcomer.
+Nobody is shut out by connections on which nothing happens: above the number that is held, those that have asked for
+nothing for the longest time give way to the newcomer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from heapq import nsmallest
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -20,6 +21,7 @@ MESSAGE_BYTES_MAX = 1024 * 1024  # four times the body limit: room for the answe
 MESSAGE_SECONDS_MAX = 20.0
 PIPELINED_MAX = 16  # behind the one in hand; the clients that we know send none
 HEADER_BYTES = 32  # what one costs beside its letters, as HTTP/2 counts (RFC 9113 §6.5.2): 2,000 of them at most
+ROOM_SHARE = 32  # one in so many gives way at once: to look through all for each newcomer is what a crowd of them wants
 REFUSED_ABOVE = 2  # times the connections held, all of them at work, requests are refused: room is made before
 
 _PATH = re.compile(rb"[/?#]")
@@ -153,8 +155,9 @@ class BoundedHttp(HttpToolsProtocol):
         """Whoever holds many connections and asks for nothing loses them first: what works asks again and again."""
         if self.limit_concurrency is not None and len(self.connections) * REFUSED_ABOVE > self.limit_concurrency:
             others = (one for one in self.connections if isinstance(one, BoundedHttp) and one is not self)
-            idle = min((one for one in others if one.waits()), key=lambda one: one.asked_at, default=None)
-            if idle is not None:
+            waiting = (one for one in others if one.waits())
+            room = len(self.connections) // ROOM_SHARE + 1
+            for idle in nsmallest(room, waiting, key=lambda one: one.asked_at):
                 idle.end(b"")
 
     def waits(self) -> bool:

@@ -195,6 +195,18 @@ def test_connections_that_ask_for_nothing_shut_nobody_out_and_the_one_at_work_ke
                 assert connection.recv(65536) == b""  # let go of, without a word
 
 
+def test_room_is_made_for_several_at_once_and_from_those_that_wait_longest(tmp_path):
+    with running(StubDispatcher(), tmp_path, connections=128) as server, contextlib.ExitStack() as held:
+        old = [held.enter_context(idle(server, "an answered request")) for _ in range(128)]
+        held.enter_context(idle(server, "an answered request"))  # the one too many
+        for connection in old[:4]:
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(65536) == b""
+        for connection in old[-8:]:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % server.port)
+            assert status_of(connection.recv(65536)) == 200
+
+
 def test_a_request_in_hand_gives_way_to_nobody(tmp_path):
     begun, go_on = threading.Event(), threading.Event()
 
