@@ -100,6 +100,7 @@ class BoundedHttp(HttpToolsProtocol):
             self.end(_HEAD_TOO_LARGE)
         else:
             super().send_400_response(msg)
+            self._must_read()  # a connection that closes gives way to nobody
 
     def on_headers_complete(self) -> None:
         """Note that its head is complete."""
