@@ -37,9 +37,9 @@ async def reconcile(settings: Settings, report: Path | None, *, as_json: bool) -
         _show(view)
     if file is not None:
         say(f"report  {file}")
-    if view.compared == 0:
-        return Exit.NOTHING_COMPARED
-    return Exit.DONE if view.agree else Exit.FAILED
+    if view.agree:
+        return Exit.DONE
+    return Exit.FAILED if view.compared else Exit.NOTHING_COMPARED
 
 
 def _view(found: Comparison) -> Reconciliation:
@@ -59,7 +59,7 @@ def _view(found: Comparison) -> Reconciliation:
     return Reconciliation(
         **dict(compared),
         at=datetime.now(UTC),
-        agree=differences == (),
+        agree=compared.compared > 0 and not differences,
         under_way=found.under_way,
         differences=differences,
     )

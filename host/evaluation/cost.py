@@ -1,6 +1,7 @@
 """What a run cost: five components, together and per correctly completed case.
 
-Invariant: a component without a rate is missing, not free; only a model that there is none of costs nothing.
+Invariant: a component without a rate is missing, not free; only a model that there is none of costs nothing. What an
+item costs is judged as it is shown: next to nothing is nothing.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ def cost(entries: Sequence[Entry], rates: CostRates, model: str) -> Cost:
     none = model == NO_MODEL and asked == 0
     total = sum((quantity * _exact(each) for _, quantity, _, each in used), Decimal(0))
     items = sum(map(completed, entries))
+    per_item = None if items == 0 else half_up(total / items)
     return Cost(
         basis=rates.basis,
         currency=rates.currency,
         parts=tuple(_part(*one, said=NO_MODEL if none and one[0] == "model" else "") for one in used),
         total=half_up(total),
         items=items,
-        per_item=None if items == 0 else half_up(total / items),
-        zero=total == 0,
+        per_item=per_item,
+        zero=(half_up(total) if per_item is None else per_item) == 0,
         missing=_missing(rates, without=none),
     )
 

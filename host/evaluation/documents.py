@@ -132,8 +132,8 @@ class CostPart(Contract):
 class Cost(Contract):
     """What the run cost in the currency's minor unit, to two decimals, half up, and per correctly completed case.
 
-    `basis`: whether whoever evaluated gave the rates, or they were assumed. `zero`: the whole is nothing at
-    all, before any rounding; `missing`: components that have no rate.
+    `basis`: whether whoever evaluated gave the rates, or they were assumed. `zero`: an item, or else the whole,
+    is nothing as it is shown, so that rates of next to nothing are none; `missing`: components that have no rate.
     """
 
     basis: Literal["assumed", "given"]
@@ -321,7 +321,10 @@ class Discrepancy(Contract):
 
 
 class Reconciliation(Compared):
-    """`kessai reconcile`: the comparison, each id with what is wrong with it; `under_way` is counted and not judged."""
+    """`kessai reconcile`: the comparison, each id with what is wrong with it; `under_way` is counted and not judged.
+
+    Where nothing was compared, nothing agrees.
+    """
 
     at: AwareDatetime
     agree: bool

@@ -119,7 +119,7 @@ def refusals(report: EvaluationReport, entries: Entries, priced: Cost, unsigned:
     few, uncalled_for = _too_few(report.scope, entries), unasked(report.stops, entries)
     same, belied = () if twice else shared(entries), contradicted(entries)
     little = report.compared.compared > 0 and too_little(entries, report.compared)
-    per_item = "the whole run cost nothing at all, which no run does"
+    per_item = "a completed case cost nothing, as costs are shown, which none does"
     failed = tuple(one.tool for one in report.contract_tests if one.passed != one.of)
     others = tuple(one.tool for one in report.contract_tests if _of_another_version(one, report))
     held: tuple[tuple[RefusalCode, bool, str, tuple[str, ...]], ...] = (

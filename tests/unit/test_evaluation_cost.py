@@ -90,6 +90,6 @@ def test_prices_are_taken_as_written_and_the_half_of_the_last_place_goes_up():
     assert priced([made], tool_call=1.005).total == 1.01
 
 
-def test_a_cost_too_small_to_show_is_not_zero():
+def test_a_cost_too_small_to_show_is_none():
     made = priced([raw("one")], tool_call=0.0001)
-    assert (made.per_item, made.zero) == (0.0, False)
+    assert (made.per_item, made.zero) == (0.0, True)

@@ -232,6 +232,11 @@ def test_a_run_that_cost_nothing_is_refused_and_every_component_without_a_price_
     assert named == ("tools", "retries", "approvers", "compensation")
 
 
+def test_prices_of_next_to_nothing_make_no_cost():
+    little = dict.fromkeys(RATES, 1e-9) | {"currency": "JPY", "basis": "given"}
+    assert refused(gate(report(rates=little))) == {"cost_per_item_zero"}
+
+
 def test_one_missing_component_is_refused():
     view = gate(report(rates=RATES | {"compensation_call": 0.0}))
     assert [(one.code, one.ids) for one in view.refused] == [("cost_component_missing", ("compensation",))]
