@@ -28,19 +28,13 @@ def complaints(problems: Iterable[Mapping[str, Any]], whole: str) -> list[str]:
     return [f"{place(problem['loc']) or whole}: {_wrong(problem)}" for problem in problems]
 
 
-def dotted(location: Iterable[int | str]) -> str:
-    """Name a place in a document; a name that is no word of ours is given as far as one can read it."""
-    return ".".join(map(_short, location))
-
-
 def place(location: Iterable[int | str]) -> str:
-    """Name it with the numbers of a list's items in brackets; the whole has no name."""
+    """Name a place in a document, a name that is no word of ours as far as one can read it; the whole has no name."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{_short(step)}" for step in location)
     return "".join(steps).removeprefix(".")
 
 
-def _short(step: int | str) -> str:
-    name = str(step)
+def _short(name: str) -> str:
     return name if len(name) <= _NAME_MAX else f"{name[:_NAME_MAX]}…"
 
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from shared_contracts.approval import Approver, PublicKey, TrustedApprover, jwk_of, public_key
 from shared_contracts.base import dump
 from shared_contracts.digest import canonical_json
-from shared_contracts.told import dotted
+from shared_contracts.told import place
 from tool_server.errors import ToolServerError, TrustError
 from tool_server.json_file import read_json
 from tool_server.jwk import trusted_key
@@ -52,7 +52,7 @@ def read_approver(path: Path) -> TrustedApprover:
         trusted = TrustedApprover.model_validate_json(canonical_json(value))
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)[:_SHOWN_MAX]
-        lines = [f"{path}: {dotted(one['loc'])}: {one['msg']}" for one in found]
+        lines = [f"{path}: {place(one['loc'])}: {one['msg']}" for one in found]
         raise ApproverError("\n".join(lines)) from None
     except ValueError as error:  # no canonical form: a fraction, a NUL
         raise ApproverError(f"{path}: {error}") from None

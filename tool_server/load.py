@@ -77,13 +77,18 @@ def read_seed(path: Path) -> Seed:
     return parse_seed(content_of(path))
 
 
+def misread(error: ValidationError) -> SeedError:
+    """Name each place that does not hold what it should; what stands there is not repeated."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    return SeedError([Problem(place(one["loc"]) or "the file", one["msg"]) for one in found])
+
+
 def parse_seed(content: bytes) -> Seed:
     """Check a file's content; raises SeedError with every problem found."""
     try:
         seed = Seed.model_validate_json(content)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
-        raise SeedError([Problem(place(item["loc"]) or "the file", item["msg"]) for item in found]) from None
+        raise misread(error) from None
     problems = list(check(seed))
     if problems:
         raise SeedError(problems)

@@ -18,8 +18,7 @@ from pydantic import AwareDatetime, Field, ValidationError
 
 from shared_contracts.base import Contract, Identifier, Line, dump
 from shared_contracts.claims import DOCUMENTS_MAX, Codes, DocumentCode, DocumentVersion, RuleVersion
-from shared_contracts.told import dotted
-from tool_server.load import SeedError, content_of
+from tool_server.load import SeedError, content_of, misread
 from tool_server.seed_checks import Problem
 from tool_server.store.queries import queries
 
@@ -110,8 +109,7 @@ def parse_seed(content: bytes) -> SeedCases:
     try:
         return SeedCases.model_validate_json(content)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
-        raise SeedError([Problem(dotted(one["loc"]) or "the file", one["msg"]) for one in found]) from None
+        raise misread(error) from None
 
 
 async def load(dsn: str, seed: SeedCases) -> LoadedCases:

@@ -19,10 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from shared_contracts.base import Identifier, Line
 from shared_contracts.orders import OrderStatus
 from shared_contracts.retail import POLICY_VERSION, TENANT, snapshot_of
-from shared_contracts.told import dotted
-from tool_server.load import SeedError
+from tool_server.load import SeedError, misread
 from tool_server.seed import Seed, SeedAmount, SeedLine, SeedOrder, SeedPolicy, SeedRecipient, SeedRule
-from tool_server.seed_checks import Problem, check
+from tool_server.seed_checks import check
 
 _NOON = time(18, tzinfo=UTC)
 _BEFORE = timedelta(days=5)  # an order is made some days before it arrives
@@ -82,8 +81,7 @@ def retail_seed(content: bytes, delivered_on: date | None) -> Seed:
     try:
         read = _Retail.model_validate_json(content)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
-        raise SeedError([Problem(dotted(one["loc"]) or "the file", one["msg"]) for one in found]) from None
+        raise misread(error) from None
     came = None if delivered_on is None else datetime.combine(delivered_on, _NOON)
     seed = Seed(
         snapshot=snapshot_of(delivered_on),

@@ -19,7 +19,7 @@ from shared_contracts.base import M, dump, parse
 from shared_contracts.evaluation_report import FORMAT, EvaluationReport
 from shared_contracts.named_file import Unread, read_file
 from shared_contracts.strict_json import NotJsonError, strict_json
-from shared_contracts.told import dotted
+from shared_contracts.told import place
 
 REPORT_BYTES_MAX = 64_000_000  # ten thousand cases, which is as many as a report may hold
 WHAT, MEND = "report of an evaluation", "Name the report.json that an evaluation wrote."
@@ -97,4 +97,4 @@ def _model(path: Path, document: dict[str, Any], model: type[M], what: str, mend
 def _faults(error: ValidationError) -> list[str]:
     """Name the first of them, by their place; what stands there is not repeated."""
     found = error.errors(include_input=False, include_url=False, include_context=False)[:_TOLD_MAX]
-    return [f"{dotted(one['loc'])}: {one['msg']}" for one in found]
+    return [f"{place(one['loc'])}: {one['msg']}" for one in found]

@@ -20,7 +20,7 @@ from host.stack.errors import StackError, StackProblem
 from host.stack.roles import Side
 from shared_contracts.base import Contract, Moment
 from shared_contracts.named_file import Unread, open_file, read_text, unnameable
-from shared_contracts.told import dotted
+from shared_contracts.told import place
 
 NAME = "manifest.json"
 FORMAT: Final = 1
@@ -132,7 +132,7 @@ def _manifest(directory: Path) -> Manifest:
         return Manifest.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = dotted(first["loc"])
+        where = place(first["loc"])
         raise unusable(directory, f"its {NAME} does not hold what it should: {where}: {first['msg']}") from None
 
 

@@ -124,7 +124,7 @@ def test_a_report_without_one_of_the_costs_components_is_none_and_its_content_is
     said = nowhere("eval", "gate", str(file))
     assert said.code == 2
     assert "rates.compensation_call" in said.err
-    assert "cases.0.got.calls" in said.err
+    assert "cases[0].got.calls" in said.err
     assert "4004004004" not in said.err
 
 

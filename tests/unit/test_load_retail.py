@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date
 from typing import Any
 
@@ -72,14 +73,14 @@ def test_everybody_gets_an_invented_address():
     [
         (b"{", "the file"),
         (file_of(ORDER, currency="EUR"), "currency"),
-        (file_of(ORDER | {"status": "lost"}), "orders.0.status"),
-        (file_of(ORDER | {"items": []}), "orders.0.items"),
+        (file_of(ORDER | {"status": "lost"}), "orders[0].status"),
+        (file_of(ORDER | {"items": []}), "orders[0].items"),
         (file_of(ORDER | {"items": [{"name": "x", "price_usd": 1.005}]}), "price_usd"),
         (file_of(ORDER | {"items": [{"name": "x", "price_usd": -1}]}), "price_usd"),
-        (file_of({**ORDER, "order_id": "a b"}), "orders.0.order_id"),
+        (file_of({**ORDER, "order_id": "a b"}), "orders[0].order_id"),
         (file_of(ORDER, ORDER), "#W1"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_place(content: bytes, told: str):
-    with pytest.raises(SeedError, match=told):
+    with pytest.raises(SeedError, match=re.escape(told)):
         retail_seed(content, DAY)
