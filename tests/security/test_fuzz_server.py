@@ -22,7 +22,8 @@ pytestmark = pytest.mark.xdist_group("forgery")
 SECONDS_MAX = 15  # of one request, on a machine that does other things
 BY_HTTP_ALONE = {0, 400, 404, 405, 417, 431}  # what may be answered by no JSON-RPC message
 _MANY = ("many_turned_away", "turned_away")
-# among a few hundred there has to be each of these, or the requests are not what they are meant to be
+# among so many there has to be each of these, or the requests are not what they are meant to be; fewer may miss one
+REACHING = 300
 WITHIN = {"200", "400", "401", "403", "ok", "invalid_request", "scope_missing"}
 
 
@@ -118,11 +119,12 @@ def tried(stand: Stand, made: Made) -> Iterator[str]:
 
 def test_every_request_has_a_valid_answer_its_line_and_no_effect_but_the_allowed_one(stand: Stand) -> None:
     seen: Counter[str] = Counter()
+    asked = examples(REACHING)
 
-    @examples(300)
+    @asked
     @given(made=requests())
     def each(made: Made) -> None:
         seen.update(tried(stand, made))
 
     each()
-    assert seen.keys() >= WITHIN
+    assert seen.keys() >= WITHIN or asked.max_examples < REACHING
