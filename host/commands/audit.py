@@ -196,5 +196,7 @@ def _show(view: RecordVerified) -> None:
         return
     rows = table("side", "", "line", "rows", "what is wrong")
     for name, one in findings:
-        add(rows, name, one.kind, one.line, ", ".join(one.rows), one.why)
+        add(rows, name, one.kind, one.line or "", ", ".join(one.rows), one.why)
     to.print(rows)
+    if any(one.kind == "unsigned" for _, one in findings):
+        say("After a restore or a change of keys, name every seal-keys.json that there has been, each with --keys.")

@@ -138,7 +138,8 @@ class Walk:
         self.explained = False  # something is wrong with this batch that has been named
         self.whole: Head | None = None  # the newest head behind which everything was sealed
         self.erasures: set[str] = set()
-        cut = None if chain.cut is None else self._opened(chain.cut, Kind.UNSIGNED, "the head that it begins behind")
+        self.doubted: dict[tuple[Kind, str], list[int]] = {}  # the heads that are not believed, by why
+        cut = None if chain.cut is None else self._opened(chain.cut, "the head that it begins behind")
         base, self.last = (genesis(chain.side, str(chain.chain)), 0) if cut is None else (cut.chained, cut.n)
         self.place = self.written = base  # as it is, and as it was written down beside each line
         self.cut_told = cut is None  # that it begins there is an act itself, which stands behind it
@@ -168,30 +169,36 @@ class Walk:
 
     def _read_heads(self, begin: int) -> None:
         for text in self.of.heads:
-            head = self._opened(text, Kind.UNSIGNED, "a head of it")
+            head = self._opened(text, "a head of it")
             if head is not None and head.n >= begin:
                 self.heads[head.n] = head
         self.out.heads = len(self.heads)
         pairs = tuple(zip(self.of.restored, self.of.restored_there, strict=False))
         for seen, text in self.of.witnesses:
-            head = self._opened(text, Kind.UNSIGNED, "a head that the other side keeps")
+            head = self._opened(text, "a head that the other side keeps")
             if head is None or head.n <= begin:
                 continue
             if any(seen <= there.seen and head.n > here.n for here, there in pairs):
                 self.out.lost += 1
             else:
                 self.witnessed.setdefault(head.n, []).append(head)
+        for (kind, why), numbers in self.doubted.items():  # one key that is missing may have signed every one of them
+            rows = () if len(numbers) == 1 else (f"{len(numbers)} heads",)
+            self._find(kind, min(numbers), rows, why)
 
-    def _opened(self, text: str, kind: Kind, what: str) -> Head | None:
+    def _opened(self, text: str, what: str) -> Head | None:
         try:
             head = opened(text, self.of.side, self.keys)
         except UnsealedError as error:
-            self._find(kind, 0, (), f"{what} is not to be believed: {error}")
+            self._doubt(Kind.UNSIGNED, 0, f"{what} is not to be believed: {error}")
             return None
         if head.chain != self.of.chain:
-            self._find(Kind.REWRITTEN, head.n, (), f"{what} is of another chain")
+            self._doubt(Kind.REWRITTEN, head.n, f"{what} is of another chain")
             return None
         return head
+
+    def _doubt(self, kind: Kind, n: int, why: str) -> None:
+        self.doubted.setdefault((kind, why), []).append(n)
 
     def _gap(self, first: int, last: int) -> None:
         self.explained = True

@@ -34,3 +34,20 @@ def test_nonsense_in_the_place_of_what_was_sealed_is_a_finding_and_no_fault(nons
     walk.line(Line(2, "audit", "2", nonsense, place, erased=False, stands=TRUE, known=True))
     found = walk.verdict().findings
     assert [(one.kind, one.n) for one in found] == [(Kind.CHANGED, 2), (Kind.UNSIGNED, 2)]
+
+
+def test_heads_that_are_not_believed_for_one_reason_are_one_finding_that_counts_them() -> None:
+    signer, _, _ = signers()
+    _, _, others = signers()
+    heads = tuple(
+        signer.sign(
+            Head(side="host", chain=CHAIN, n=n, chained="00" * 32, horizon="800", whole=True, at="2026-07-30T10:00:00Z")
+        )
+        for n in (1, 2, 3)
+    )
+    chain = Chain("host", CHAIN, None, heads, (), ((1, heads[0]),), (), (), ())
+    found = Walk(chain, keys_of(others, "host")).verdict().findings
+    assert [(one.kind, one.n, one.rows) for one in found] == [
+        (Kind.UNSIGNED, 0, ("3 heads",)), (Kind.UNSIGNED, 0, ()),
+    ]  # fmt: skip
+    assert all(one.why.endswith("its key is not trusted for this side") for one in found)
