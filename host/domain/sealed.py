@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from shared_contracts.seal import Head, SideName, UnsealedError, chained, genesis, opened
 
 CUTS = ("seal_cut", "calls.seal_cut")
+RESTORES = ("seal_restored", "calls.seal_restored")
 NAMED_MAX = 50  # lines of one finding
 PENDING_SECONDS = 60.0  # what is new is sealed within a second, where anything works at all
 _NO_TIME = "1970-01-01T00:00:00Z"  # of a line that says none
@@ -133,6 +134,7 @@ class Walk:
         self.heads: dict[int, Head] = {}
         self.witnessed: dict[int, list[Head]] = {}
         self.restored = {one.n for one in chain.restored}
+        self.restores_told: list[int] = []  # the lines of those acts
         self.batch: list[Line] = []
         self.suspects: list[Line] = []  # their place is not the one that was written down
         self.explained = False  # something is wrong with this batch that has been named
@@ -212,6 +214,8 @@ class Walk:
             self.erasures.add(str(said.get("resource")))
         if line.source == "act" and said.get("relation") in CUTS and said.get("key") == {"n": self.out.first - 1}:
             self.cut_told = True
+        if line.source == "act" and said.get("relation") in RESTORES:
+            self.restores_told.append(line.n)
         if line.erased:
             self.out.erased.append(line.row_id)
         if not fits:
@@ -292,9 +296,19 @@ class Walk:
         if not self.cut_told and self.out.waiting == 0:  # that one of a moment ago may wait for its seal
             gone = (f"lines before {self.out.first}",)
             self._find(Kind.REMOVED, self.out.first, gone, "they were taken out, and nobody's act says so")
+        if self.out.waiting == 0:
+            self._restores()
         for row_id in self.out.erased:
             if f"audit:{row_id}" not in self.erasures:
                 self._find(Kind.CHANGED, 0, (f"audit {row_id}",), "its words are gone, and nobody's act says so")
+
+    def _restores(self) -> None:
+        """A restore excuses what is gone, so that each has to be an act of the record itself, behind where it ended."""
+        told = sorted(self.restores_told, reverse=True)
+        for number, one in enumerate(sorted(self.of.restored, key=lambda one: -one.n)):
+            if number >= len(told) or told[number] <= one.n:
+                gone = (f"lines after {one.n}",)
+                self._find(Kind.REMOVED, one.n, gone, "they are said to be lost by a restore, and nobody's act says so")
 
     def _find(self, kind: Kind, n: int, rows: tuple[str, ...], why: str) -> None:
         self.out.findings.append(Finding(self.of.side, kind, n, rows, why))

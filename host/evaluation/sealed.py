@@ -95,6 +95,7 @@ def verified_export(texts: Iterable[bytes], keys: SealKeys) -> Mapping[SideName,
                 counts[side] += 1
                 document = next(documents)
             found[side] = walk.verdict()
+        _agree_on_restores(chains["host"], chains["tools"])
         # what the host keeps is read first, so that its own lines may tell of newer heads than those
         found["host"].findings.extend(_heads_gone("host", kept["host"], chains["tools"], newer=True))
         found["tools"].findings.extend(_heads_gone("tools", kept["tools"], chains["host"], newer=False))
@@ -107,6 +108,11 @@ def verified_export(texts: Iterable[bytes], keys: SealKeys) -> Mapping[SideName,
     if document != {"end": counts} or next(documents, None) is not None:
         raise NotAnExportError("its end does not fit what comes before it")
     return found
+
+
+def _agree_on_restores(host: Chain, tools: Chain) -> None:
+    if (host.restored_there, tools.restored_there) != (tools.restored, host.restored):
+        raise NotAnExportError("its two sides do not tell of the same restores")
 
 
 def _heads_gone(side: SideName, kept: list[Line], of: Chain, *, newer: bool) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -272,6 +273,44 @@ async def test_an_export_whose_end_was_cut_off_with_all_that_names_it_is_found_b
     assert found["host"].findings == []
     (finding,) = found["tools"].findings
     assert (finding.kind, finding.rows[0].split()[0]) == (Kind.REMOVED, "kept")
+
+
+@asynchronous
+async def test_no_restore_that_an_export_only_claims_excuses_what_was_cut_off_it(shop: Shop):
+    texts: list[str] = []
+    async with record(shop) as kept:
+        await kept.seal()
+        first = kept.host("SELECT max(n) FROM seal_head")[0][0]
+        kept.note("N-4")
+        await kept.seal()
+        counts = await sealed.exported(kept.auditors, texts.append)
+        keys = kept.keys
+    documents = [
+        one
+        for one in map(json.loads, texts)
+        if one.get("side") != "host" or (number_of(one) <= first if {"line", "head"} & one.keys() else True)
+    ]
+    documents[-1] = {"end": counts | {"host": first}}
+
+    def claimed(**by_side: Any) -> list[bytes]:
+        return [
+            json.dumps(one | by_side.get(one.get("side"), {}) if "cut" in one else one).encode() for one in documents
+        ]
+
+    here, there = [[first, 0]], [[0, 99]]
+    (one,) = sealed.verified_export(claimed(), keys)["host"].findings
+    assert one.kind is Kind.TRUNCATED
+    with pytest.raises(sealed.NotAnExportError, match="same restores"):
+        sealed.verified_export(claimed(host={"restored": here, "restored_there": there}), keys)
+    both = claimed(host={"restored": here, "restored_there": there}, tools={"restored": there, "restored_there": here})
+    for side, verdict in sealed.verified_export(both, keys).items():
+        assert [(one.kind, one.n) for one in verdict.findings] == [(Kind.REMOVED, first if side == "host" else 0)]
+
+
+def number_of(document: dict[str, Any]) -> int:
+    if "line" in document:
+        return int(document["line"][0])
+    return int(json.loads(base64.urlsafe_b64decode(document["head"].split(".")[1] + "=="))["n"])
 
 
 @asynchronous
