@@ -44,12 +44,11 @@ from tool_server.turned_away import Failures
 
 log = structlog.get_logger()
 
-_SELDOM = Seldom()
-
 
 def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
     """Put the parts together; `app.state.life` tells and ends its life. Raises TrustError for untrustworthy keys."""
     keyring, life, challenges = Keyring(settings.issuers_file), Life(), Challenges(settings.resource)
+    seldom = Seldom()
     manager = StreamableHTTPSessionManager(
         build_mcp_server(dispatcher), json_response=False, stateless=True, max_request_body_size=BODY_BYTES_MAX
     )
@@ -67,12 +66,19 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
         return JSONResponse({"status": "ok"})
 
     async def readyz(_request: Request) -> Response:
-        reason, record = await asyncio.gather(unready(keyring, life, dispatcher), _record(sealing))
+        reason, record = await asyncio.gather(unready(keyring, life, dispatcher, seldom), _record(sealing))
         said = {"ready": reason is None, "reason": reason, "record": record}
         return JSONResponse(said, 200 if reason is None else 503)
 
     async def protected_resource(_request: Request) -> Response:
         return JSONResponse(metadata(settings.resource, keyring.trust().issuers))
+
+    async def bug(_request: Request, error: Exception) -> Response:
+        """A fault of the edge itself: the caller learns a code, and that its call may have been carried out."""
+        told = exception_fields(error)
+        if seldom.due((told["exception"], *told["frames"][-1:])):  # whoever leaves at the wrong moment can cause it
+            log.error("edge_failed", **told)
+        return refusal(500, "internal_error")
 
     sealed = seal_parts(settings)
     sealing = None if sealed is None else Sealing(sealed)
@@ -99,7 +105,7 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
                 origins=settings.allowed_origins,
             )
         ],
-        exception_handlers={Exception: _bug},
+        exception_handlers={Exception: bug},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # one address; a redirect would be followed without the token, or with it
@@ -113,11 +119,3 @@ async def _record(sealing: Sealing | None) -> str | dict[str, Any]:
         return "not_configured"
     standing = await sealing.standing()
     return "unavailable" if standing is None else dump(standing)
-
-
-async def _bug(_request: Request, error: Exception) -> Response:
-    """A fault of the edge itself: the caller learns a code, and that its call may have been carried out."""
-    told = exception_fields(error)
-    if _SELDOM.due((told["exception"], *told["frames"][-1:])):  # whoever leaves at the wrong moment can cause it
-        log.error("edge_failed", **told)
-    return refusal(500, "internal_error")

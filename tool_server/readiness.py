@@ -15,12 +15,10 @@ from tool_server.seldom import Seldom
 
 log = structlog.get_logger()
 
-_SELDOM = Seldom()
-
 _ANSWER_SECONDS = 2.0  # a probe that waits longer than its prober tells nothing
 
 
-async def unready(keyring: Keyring, life: Life, dispatcher: DispatcherProtocol) -> str | None:
+async def unready(keyring: Keyring, life: Life, dispatcher: DispatcherProtocol, seldom: Seldom) -> str | None:
     """Give None, or the first reason; a reason names no file, host or person, for anybody may ask."""
     if life.draining:
         return "draining"
@@ -35,6 +33,6 @@ async def unready(keyring: Keyring, life: Life, dispatcher: DispatcherProtocol) 
     except TimeoutError:
         return "readiness_slow"
     except Exception as error:  # noqa: BLE001 - whatever it is, the server is not ready, and the log says what
-        if _SELDOM.due(type(error).__qualname__):
+        if seldom.due(type(error).__qualname__):
             log.error("readiness_failed", **exception_fields(error))
         return "internal_error"
