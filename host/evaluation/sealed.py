@@ -17,7 +17,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from host.domain.sealed import Chain, Finding, Kind, Line, Restored, Unsealed, Verdict, Walk
+from host.domain.sealed import PENDING_SECONDS, Chain, Finding, Kind, Line, Restored, Unsealed, Verdict, Walk
 from host.evaluation.audit import Auditors, reading
 from host.store import sealed
 from shared_contracts.seal import SealKeys, SideName, keys_of
@@ -171,7 +171,9 @@ def _described(chain: Chain) -> Iterator[dict[str, Any]]:
 
 
 def _chain(side: SideName, documents: list[dict[str, Any]]) -> Chain:
+    """Read what it says of a side. That an act waits for its seal excuses nothing: anybody can write it there."""
     about, *rest = documents
+    unsealed = (Unsealed(*one) for one in about["unsealed"])
     return Chain(
         side=side,
         chain=about["chain"],
@@ -181,7 +183,7 @@ def _chain(side: SideName, documents: list[dict[str, Any]]) -> Chain:
         witnesses=tuple((seen, signed) for seen, signed in (one["kept"] for one in rest if "kept" in one)),
         restored=tuple(Restored(*one) for one in about["restored"]),
         restored_there=tuple(Restored(*one) for one in about["restored_there"]),
-        unsealed=tuple(Unsealed(*one) for one in about["unsealed"]),
+        unsealed=tuple(one for one in unsealed if one.behind or one.seconds >= PENDING_SECONDS),
     )
 
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from host.domain.sealed import Chain, Kind, Line, Walk
-from shared_contracts.seal import Head, chained, genesis, keys_of
+from host.evaluation.sealed import FORMAT, verified_export
+from shared_contracts.seal import Head, Signer, chained, genesis, keys_of
 from tests.support.sealing import signers
 
 CHAIN = "11111111-1111-4111-8111-111111111111"
 TRUE = '{"id": 1, "committed_in": "700", "at": "2026-07-30T10:00:00.000000Z"}'
+FIRST = chained(genesis("host", CHAIN), 1, "audit", "1", TRUE)
+
+
+def head_of(signer: Signer) -> str:
+    """The end of the first line, signed."""
+    return signer.sign(
+        Head(side="host", chain=CHAIN, n=1, chained=FIRST, horizon="800", whole=True, at="2026-07-30T10:00:01.000000Z")
+    )
 
 
 @pytest.mark.parametrize(
@@ -24,13 +36,9 @@ TRUE = '{"id": 1, "committed_in": "700", "at": "2026-07-30T10:00:00.000000Z"}'
 )  # fmt: skip
 def test_nonsense_in_the_place_of_what_was_sealed_is_a_finding_and_no_fault(nonsense: str) -> None:
     signer, _, keys = signers()
-    first = chained(genesis("host", CHAIN), 1, "audit", "1", TRUE)
-    head = Head(
-        side="host", chain=CHAIN, n=1, chained=first, horizon="800", whole=True, at="2026-07-30T10:00:01.000000Z"
-    )
-    walk = Walk(Chain("host", CHAIN, None, (signer.sign(head),), (), (), (), (), ()), keys_of(keys, "host"))
-    walk.line(Line(1, "audit", "1", TRUE, first, erased=False, stands=TRUE, known=True))
-    place = chained(first, 2, "audit", "2", nonsense)
+    walk = Walk(Chain("host", CHAIN, None, (head_of(signer),), (), (), (), (), ()), keys_of(keys, "host"))
+    walk.line(Line(1, "audit", "1", TRUE, FIRST, erased=False, stands=TRUE, known=True))
+    place = chained(FIRST, 2, "audit", "2", nonsense)
     walk.line(Line(2, "audit", "2", nonsense, place, erased=False, stands=TRUE, known=True))
     found = walk.verdict().findings
     assert [(one.kind, one.n) for one in found] == [(Kind.CHANGED, 2), (Kind.UNSIGNED, 2)]
@@ -51,3 +59,29 @@ def test_heads_that_are_not_believed_for_one_reason_are_one_finding_that_counts_
         (Kind.UNSIGNED, 0, ("3 heads",)), (Kind.UNSIGNED, 0, ()),
     ]  # fmt: skip
     assert all(one.why.endswith("its key is not trusted for this side") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ({}, []),
+        ({"restored": [[1, 0]], "unsealed": [["act", "9", False, 0.1]]}, [(Kind.REMOVED, 1)]),
+    ],
+    ids=["whole", "an act that waits for its seal"],
+)
+def test_no_act_that_an_export_says_waits_for_its_seal_excuses_what_is_gone(
+    said: dict[str, Any], found: list[tuple[Kind, int]]
+) -> None:
+    signer, _, keys = signers()
+    about = {name: [] for name in ("restored", "restored_there", "unsigned", "unsealed")} | {"cut": None}
+    documents = [
+        {"format": FORMAT},
+        {"side": "host", "chain": CHAIN, **about, **said},
+        {"side": "host", "head": head_of(signer)},
+        {"side": "host", "line": [1, "audit", "1", TRUE, FIRST, False]},
+        {"side": "tools", "chain": None, **about, "restored_there": said.get("restored", [])},
+        {"end": {"host": 1, "tools": 0}},
+    ]
+    verdicts = verified_export([json.dumps(one).encode() for one in documents], keys)
+    assert [(one.kind, one.n) for one in verdicts["host"].findings] == found
+    assert verdicts["tools"].findings == []
