@@ -4,7 +4,7 @@
 #   make test    everything that is tested; each tool by itself first, and no further where that fails
 #   make security what tries to get in, one test per attempt
 #   make fuzz    what nobody thought of: generated requests, answers and files, FUZZ_COUNT=10000 for more of them
-#   make check   what takes seconds: format, lint, types, import rules, unit tests
+#   make check   what takes a minute or two: format, lint, types, import rules, unit tests
 #
 # make conformance runs the official MCP suite against the tool server, make clients the clients of others; these two
 # alone need npm.
