@@ -16,8 +16,15 @@ LIST = tomllib.loads((ROOT / "tests" / "security" / "known_bad.toml").read_text(
 LOCKS = [path for pattern in ("*.lock", "deploy/*.lock", "tests/**/*.lock") for path in sorted(ROOT.glob(pattern))]
 
 
+PINNED = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])? *==+ *([^ ;\\]+)")
+
+
 def pinned(text: str) -> set[tuple[str, str]]:
-    return set(re.findall(r"^([a-z0-9._-]+)==([^ ;\\]+)", text, re.MULTILINE))
+    """Packages and versions; a line that pins in no way that is understood is a fault, not left out."""
+    lines = [line for line in text.splitlines() if line and line[0] not in "# "]
+    found = [PINNED.match(line) for line in lines]
+    assert all(found), [line for line, match in zip(lines, found, strict=True) if match is None]
+    return {(re.sub(r"[-_.]+", "-", match[1]).lower(), match[2]) for match in found if match is not None}
 
 
 def bad(text: str) -> list[str]:
@@ -52,6 +59,17 @@ def test_a_bad_version_that_is_planted_in_the_lock_is_found_and_named(
     planted = re.sub(rf"^{package}==[^ ]+", f"{package}=={version}", text, flags=re.MULTILINE)
     assert planted != text
     assert any(said.startswith(f"{package} {version}: ") and advisory in said for said in bad(planted))
+
+
+@pytest.mark.parametrize("line", ["PyJWT==2.10.0", "pyjwt[crypto]==2.10.0 \\", "pyjwt == 2.10.0", "pyjwt===2.10.0"])
+def test_no_other_spelling_of_a_pin_hides_a_bad_version(line: str) -> None:
+    assert any("CVE-2024-53861" in said for said in bad(line))
+
+
+@pytest.mark.parametrize("line", ["pyjwt @ https://packages.example/pyjwt.whl", "pyjwt>=2", "-e ./pyjwt", "pyjwt"])
+def test_a_line_of_a_lock_that_pins_nothing_is_a_fault(line: str) -> None:
+    with pytest.raises(AssertionError):
+        pinned(line)
 
 
 @pytest.mark.parametrize("row", LIST["bad"], ids=lambda row: row["ids"][0])
