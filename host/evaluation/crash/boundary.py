@@ -57,27 +57,33 @@ def name_of(query: object) -> str:
     return "_".join(text.split()[:3]) if found is None else re.sub(r"_v\d+$", "", found[1])
 
 
+def _next(of: str) -> int:
+    """Count one; two commits of a name may be under way, and the number of the one is not that of the other."""
+    _counted[of] += 1
+    return _counted[of]
+
+
 def _dying(when: str, name: str, number: int, by: str) -> None:
     sent = signal.Signals[by]
 
-    def reached(moment: str, of: str) -> None:
-        if (moment, of, _counted[of]) == (when, name, number):
+    def reached(moment: str, of: str, n: int) -> None:
+        if (moment, of, n) == (when, name, number):
             sys.stderr.write(f"{by} {moment} {of} {number}\n")
             sys.stderr.flush()
             os.kill(os.getpid(), sent)
 
     async def around(_connection: Any, of: str, commit: Callable[[], Awaitable[Any]]) -> Any:
-        _counted[of] += 1
-        reached("before", of)
+        n = _next(of)
+        reached("before", of, n)
         done = await commit()
-        reached("after", of)
+        reached("after", of, n)
         return done
 
     def linked(link: Callable[[], None]) -> None:
-        _counted[LINK] += 1
-        reached("before", LINK)
+        n = _next(LINK)
+        reached("before", LINK, n)
         link()
-        reached("after", LINK)
+        reached("after", LINK, n)
 
     _take_over(around, blocks=False)
     _watch_mail(linked)
@@ -86,21 +92,20 @@ def _dying(when: str, name: str, number: int, by: str) -> None:
 def _noting(file: Path) -> None:
     """A transaction has a number as soon as it wrote something; a read has none."""
 
-    def note(of: str, number: str | None) -> None:
-        line = {"name": of, "n": _counted[of], "xid": None if number is None else int(number)}
+    def note(of: str, n: int, number: str | None) -> None:
+        line = {"name": of, "n": n, "xid": None if number is None else int(number)}
         with file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
 
     async def around(connection: Any, of: str, commit: Callable[[], Awaitable[Any]]) -> Any:
-        _counted[of] += 1
+        n = _next(of)
         row = await (await _execute(connection.cursor(row_factory=tuple_row), _NUMBER)).fetchone()
         if row is not None and row[0] is not None:
-            note(of, str(row[0]))
+            note(of, n, str(row[0]))
         return await commit()
 
     def linked(link: Callable[[], None]) -> None:
-        _counted[LINK] += 1
-        note(LINK, None)
+        note(LINK, _next(LINK), None)
         link()
 
     _take_over(around, blocks=True)
