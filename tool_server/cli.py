@@ -263,7 +263,7 @@ def list_approvers(as_json: Json = False) -> None:
             row["name"], row["tenant_id"], f"{row['limit']['amount']} {row['limit']['currency']}",
             ", ".join(row["substitutes"]) + after, row["kid"], f"{by} by {row[f'{by}_by']} at {row[f'{by}_at']}",
         ))  # fmt: skip
-    _write_table(("name", "tenant", "limit", "substitutes", "key", "state"), shown)
+    _write_table(("name", "tenant", "limit, smallest unit", "substitutes", "key", "state"), shown)
 
 
 # a key's id may begin with a dash

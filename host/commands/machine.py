@@ -93,4 +93,8 @@ def secrets(directory: Path, issuer: str | None) -> None:
     if why is not None:
         raise CommandError(Exit.BAD_INPUT, f"{directory} cannot be made: {why}", "Nothing was made.")
     made = write_secrets(directory, issuer)
-    say(f"made {len(made)} files in {directory}" if made else f"{directory} has everything already")
+    say(
+        f"made {len(made)} {'file' if len(made) == 1 else 'files'} in {directory}"
+        if made
+        else f"{directory} has everything already"
+    )

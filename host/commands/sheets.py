@@ -252,7 +252,7 @@ def keys(to: Console, page: KeyList) -> None:
 
 def approvers(to: Console, page: ApproverList) -> None:
     """Show who may decide, and whose key counts."""
-    made = table("name", "tenant", "up to", "key", "state")
+    made = table("name", "tenant", "up to, smallest unit", "key", "state")
     for one in page.approvers:
         limit = "no right to decide" if one.limit is None else f"{one.limit.amount:,} {one.limit.currency}"
         if one.kid is None:
