@@ -22,7 +22,7 @@ Component = Literal["orchestrator", "tool", "authorization", "persistence", "not
 Place = Literal["wire", "mail", "clock", "database", "process"]
 # what was run: a release passes by the first alone
 Scope = Literal["pre_production", "faults", "without_updates", "retail"]
-FORMAT: Final = "kessai-evaluation/2"
+FORMAT: Final = "kessai-evaluation/3"
 
 
 class Problem(Contract):
@@ -45,7 +45,8 @@ class Got(Contract):
     """What was seen of a case. Effects are counted at the provider, calls in the tool server's log.
 
     `undone`: of those effects, the returns that stand cancelled there and the notices that are corrected.
-    `wrong_returns` and `wrong_notices`: the ids of effects that are of another order or customer than the request's.
+    `wrong_returns` and `wrong_notices`: the ids of effects that are of another order or customer than the request's; of
+    returns that are of other lines, quantities or another reason; of notices of another return than the case's.
     `retries` are attempts beyond the first of each call, and stand in `calls` too. `active_seconds` is the longest time
     at work of one workflow, as the limits count it; `seconds` is the clock on the wall.
     """
@@ -70,6 +71,7 @@ class Got(Contract):
     wrong_notices: tuple[str, ...]
     handover: bool | None  # whether its sheet was made; null where none is due
     handover_reason: str | None
+    return_ids: tuple[str, ...]  # of the case's returns at the provider: the numbers that its customer is to be told
     told_ja: str
     seconds: Seconds
     active_seconds: Seconds
@@ -168,7 +170,7 @@ class EvaluationReport(Contract):
     `signature` is of everything else, by the key of the home in which the cases were run.
     """
 
-    format: Literal["kessai-evaluation/2"]
+    format: Literal["kessai-evaluation/3"]
     scope: Scope
     made_at: AwareDatetime
     seconds: Seconds

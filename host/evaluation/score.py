@@ -60,7 +60,7 @@ def scored(case: EvaluationCase, got: Got, evidence: FaultEvidence | None, limit
 def problems(entry: Entry, limits: RunLimits) -> tuple[Problem, ...]:
     """Find everything that is wrong with a case; what its entry says itself of that is not looked at."""
     looks = (_end(entry), _way(entry), _limits(entry.got, limits), _effects(entry), _approval(entry))
-    more = (_compensation(entry), _fault(entry), _handover(entry.got))
+    more = (_compensation(entry), _fault(entry), _told(entry.got), _handover(entry.got))
     found = chain(*looks, *more)
     return tuple(Problem(code=code.value, severe=PROBLEMS[code].severe, said=said) for code, said in found)
 
@@ -125,9 +125,12 @@ def _effects(entry: Entry) -> Found:
         elif seen > due and not foreign:
             yield Code.NOT_ALLOWED, said
     if got.wrong_returns:
-        yield Code.WRONG_RETURN, f"of another order or customer: {', '.join(got.wrong_returns)}"
+        yield (
+            Code.WRONG_RETURN,
+            f"not of the order, customer, lines and reason asked for: {', '.join(got.wrong_returns)}",
+        )
     if got.wrong_notices:
-        yield Code.WRONG_NOTICE, f"of another order or to another customer: {', '.join(got.wrong_notices)}"
+        yield Code.WRONG_NOTICE, f"of another order or return, or to another customer: {', '.join(got.wrong_notices)}"
 
 
 def _approval(entry: Entry) -> Found:
@@ -183,6 +186,12 @@ def _fault(entry: Entry) -> Found:
         yield Code.RETRIES_DIFFER, f"{got.retries} retries, {fault.retries} expected"
     if fault.told_ja not in got.told_ja:
         yield Code.TOLD_DIFFERS, f"the customer was to be told “{fault.told_ja}”, and was told “{got.told_ja}”"
+
+
+def _told(got: Got) -> Found:
+    untold = [one for one in got.return_ids if one not in got.told_ja]
+    if got.state == "COMPLETED" and untold:
+        yield Code.TOLD_DIFFERS, f"the customer was to be told {', '.join(untold)}, and was told “{got.told_ja}”"
 
 
 def _unproved(evidence: FaultEvidence | None, kind: FaultKind, times: int) -> str | None:

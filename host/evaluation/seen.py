@@ -122,10 +122,11 @@ def got(
         ),
         approver=_approver(records),
         compensation=_compensation(records, made.undone),
-        wrong_returns=_wrong(case, made, "return"),
-        wrong_notices=_wrong(case, made, "notice"),
+        wrong_returns=_wrong_returns(case, made),
+        wrong_notices=_wrong_notices(case, made),
         handover=_sheet(workflows),
         handover_reason=None if first is None else first.handover_reason,
+        return_ids=tuple(made.ids("return")),
         told_ja=NOWHERE if first is None else first.customer_message.ja,
         seconds=round(seconds, 3),
         active_seconds=max((row["workflow"]["active_ms"] for row, _ in workflows.rows), default=0) / 1000,
@@ -190,8 +191,22 @@ def came_of(ordered: Compensation, hours: int, undone: Sequence[Undone]) -> str:
     return "overdue" if late else ordered.state
 
 
-def _wrong(case: EvaluationCase, made: Outside, kind: str) -> tuple[str, ...]:
-    return tuple(one.id for one in made.own if one.kind == kind and _at(one) != _whose(case))
+def _wrong_returns(case: EvaluationCase, made: Outside) -> tuple[str, ...]:
+    asked = _asked(case)
+    own = (one for one in made.own if one.kind == "return")
+    return tuple(one.id for one in own if _at(one) != _whose(case) or sorted(one.about) != asked)
+
+
+def _wrong_notices(case: EvaluationCase, made: Outside) -> tuple[str, ...]:
+    returns = made.ids("return")
+    own = (one for one in made.own if one.kind == "notice")
+    return tuple(one.id for one in own if _at(one) != _whose(case) or not set(one.about) <= set(returns))
+
+
+def _asked(case: EvaluationCase) -> list[str]:
+    """Say what is asked for as the provider says what was made: the reason, and how much of each line."""
+    lines = (f"{line['line_id']} {line['quantity']}" for line in case.request.get("lines", ()))
+    return sorted([str(case.request.get("reason")), *lines])
 
 
 def _sheet(workflows: Workflows) -> bool | None:

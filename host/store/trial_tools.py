@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,7 +26,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """One return or notice that stands there."""
+    """One return or notice that stands there; `about` is its reason and lines, or the return that it tells of."""
 
     kind: str
     tenant_id: str
@@ -33,6 +34,7 @@ class Made:
     order_id: str
     customer_id: str
     idempotency_key: str | None
+    about: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

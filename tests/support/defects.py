@@ -107,9 +107,35 @@ DEFECTS = (
                 "受け付けました。",
             ),
         ),
-        ("midway-fault-05", "normal-01"),
+        ("midway-fault-05", "missing-order-01"),
         "midway-fault-05",
         ("told_differs",),
+    ),
+    Defect(
+        "the customer is told the number of another return",
+        (
+            Plant(
+                "host/workflows/returns_messages.py",
+                "    return _STATES.get(state, _AT_WORK)[language].format_map(effects)\n",
+                '    return _STATES.get(state, _AT_WORK)[language].format_map({**effects, "return_id": "R-2222"})\n',
+            ),
+        ),
+        ("normal-01", "missing-order-01"),
+        "normal-01",
+        ("told_differs",),
+    ),
+    Defect(
+        "less is sent back than the customer asks for",
+        (
+            Plant(
+                "host/engine/accept.py",
+                '"case_body": body,',
+                '"case_body": {**body, "lines": [{**body["lines"][0], "quantity": 1}]},',
+            ),
+        ),
+        ("normal-04", "normal-01"),
+        "normal-04",
+        ("wrong_return",),
     ),
     Defect(
         "no sheet is made for the person who takes over",

@@ -59,7 +59,7 @@ def _completed(ident: str, category: Category) -> dict[str, Any]:
         "gaps": [], "reached": list(STATES), "path": list(WAY), "calls": 4, "model_calls": 0, "refused_proposals": 0,
         "engine_reads": 2, "undoing_calls": 0, "retries": 0, "effects": dict(ONE), "undone": dict(NONE),
         "approver": None, "compensation": None, "wrong_returns": [], "wrong_notices": [], "handover": None,
-        "handover_reason": None, "told_ja": TOLD, "seconds": 0.5, "active_seconds": 0.4,
+        "handover_reason": None, "return_ids": [], "told_ja": TOLD, "seconds": 0.5, "active_seconds": 0.4,
     }  # fmt: skip
     expected = {
         "state": "COMPLETED", "reason": "notice_verified", "path": list(WAY), "calls_max": 6, "effects": dict(ONE),
@@ -127,7 +127,7 @@ def document(entries: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
         "planner": "conformance", "model": "no model", "changed_component": None,
     }  # fmt: skip
     made = {
-        "format": "kessai-evaluation/2", "scope": "pre_production", "made_at": "2026-08-01T09:00:00Z",
+        "format": "kessai-evaluation/3", "scope": "pre_production", "made_at": "2026-08-01T09:00:00Z",
         "seconds": 30.0, "build": "0.1.0",
         "conditions": conditions, "rates": dict(RATES), "limits": dict(LIMITS), "contract_tests": [], "cases": entries,
         "compared": {"compared": 2000, "external": 0, "untracked": [], "missing": [], "duplicate": []},

@@ -34,6 +34,14 @@ def test_a_case_that_is_as_expected_has_nothing_wrong_with_it(category):
     assert codes(raw("fine", category)) == []
 
 
+def test_a_customer_who_is_told_another_number_than_that_of_their_return_is_told_the_wrong_thing():
+    made = raw("normal-1")
+    made["got"] |= {"return_ids": ["R-2222"], "told_ja": "返品番号 R-3333 を発行しました。"}
+    assert codes(made) == [Code.TOLD_DIFFERS]
+    made["got"]["told_ja"] = "返品番号 R-2222 を発行しました。"
+    assert codes(made) == []
+
+
 def test_every_code_has_a_row_and_a_case_that_shows_it():
     assert set(PROBLEMS) == set(PLANTED) == set(Code)
 

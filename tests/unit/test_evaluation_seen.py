@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from tests.support.evaluating import chosen
 
 OURS, OTHERS = UUID(int=1), UUID(int=2)
 (CASE,) = chosen("normal-01")  # order A-1107 of C-2056
+ASKED = (CASE.request["reason"], *(f"{line['line_id']} {line['quantity']}" for line in CASE.request["lines"]))
 CALLS = (
     Logged(str(OURS), "jti-1", "create_return", None, "key-1", "ok"),
     Logged(str(OURS), "jti-2", "get_return", "verification", None, "ok"),
@@ -31,7 +33,8 @@ UNDONE = (
 
 
 def made(key: str | None, order: str = "A-1107", kind: str = "return", number: str = "R-1") -> Made:
-    return Made(kind, "acme-jp", number, order, "C-2056", key)
+    about = ("R-1",) if kind == "notice" else ASKED
+    return Made(kind, "acme-jp", number, order, "C-2056", key, about)
 
 
 def got(*effects: Made, mailed: dict[str, int] | None = None) -> Got:
@@ -58,6 +61,20 @@ def test_an_effect_is_the_cases_by_its_key_or_by_its_order_where_the_key_is_nobo
 ):
     found = got(*effects)
     assert (found.effects.returns, found.wrong_returns) == (returns, wrong)
+
+
+@pytest.mark.parametrize(
+    "about", [ASKED[:1], (*ASKED, "L9 1"), ("damaged", *ASKED[1:]), (ASKED[0], "L1 100")],
+    ids=["a line is missing", "a line more", "another reason", "another quantity"],
+)  # fmt: skip
+def test_a_return_of_something_else_than_was_asked_for_is_a_wrong_one(about: tuple[str, ...]):
+    assert got(replace(made("key-1"), about=about)).wrong_returns == ("R-1",)
+
+
+def test_a_notice_of_another_return_than_the_cases_is_a_wrong_one():
+    notice = made("key-1", kind="notice", number="<m@shop.example>")
+    assert got(made("key-1"), notice).wrong_notices == ()
+    assert got(made("key-1"), replace(notice, about=("R-2",))).wrong_notices == ("<m@shop.example>",)
 
 
 def test_what_was_undone_is_the_cases_by_the_id_of_what_it_made_and_by_its_tenant():

@@ -69,8 +69,8 @@ def about(entry: Entry) -> Pairs:
             ("states", joined(entry.got.reached)),
             ("fault", text(done)),
             ("seen outside the host", text(proof)),
-            ("returns of another order", joined(entry.got.wrong_returns)),
-            ("notices of another order", joined(entry.got.wrong_notices)),
+            ("returns not asked for", joined(entry.got.wrong_returns)),
+            ("notices of something else", joined(entry.got.wrong_notices)),
             ("handed over for", text(entry.got.handover_reason)),
         )
     )
