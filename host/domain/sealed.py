@@ -94,14 +94,15 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class Chain:
     """All that is known of one side's record. `cut` is the head that it begins behind; `witnesses` the other side's
-    copies of its heads, each with its number there.
+    copies of its heads, each with its number there; `unsigned` ends of lines that wait for a head, with their age in
+    seconds.
     """
 
     side: SideName
     chain: str | None
     cut: str | None
     heads: tuple[str, ...]
-    unsigned: tuple[tuple[int, float], ...]  # with their age in seconds
+    unsigned: tuple[tuple[int, float], ...]
     witnesses: tuple[tuple[int, str], ...]
     restored: tuple[Restored, ...]  # this side's
     restored_there: tuple[Restored, ...]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -35,7 +36,14 @@ class NotAnExportError(ValueError):
 @dataclass(frozen=True, slots=True)
 class _Side:
     chain: Chain
+    signed_to: int
     lines: Callable[[], AsyncIterator[Line]]
+
+    @property
+    def end(self) -> float:
+        """Up to which line it is exported: what a head is about to cover waits for the next, what misses one shows."""
+        about_to_be = all(seconds < PENDING_SECONDS for _, seconds in self.chain.unsigned)
+        return self.signed_to if about_to_be else math.inf
 
 
 async def verified(auditors: Auditors, keys: SealKeys) -> Mapping[SideName, Verdict]:
@@ -60,6 +68,8 @@ async def exported(auditors: Auditors, write: Callable[[str], object]) -> Mappin
                 write(_text({"side": side, **document}))
             counts[side] = 0
             async for line in one.lines():
+                if line.n > one.end:
+                    continue
                 kept = [line.n, line.source, line.row_id, line.sealed, line.chained, line.erased]
                 write(_text({"side": side, "line": kept}))
                 counts[side] += 1
@@ -145,8 +155,10 @@ async def _both(auditors: Auditors) -> AsyncIterator[Mapping[SideName, _Side]]:
             "tools": await sealed.chain(tools, "tools", kept_by_host, of_host),
         }
         yield {
-            "host": _Side(chains["host"], lambda: sealed.lines(host, "host")),
-            "tools": _Side(chains["tools"], lambda: sealed.lines(tools, "tools")),
+            "host": _Side(chains["host"], await sealed.signed_to(host, "host"), lambda: sealed.lines(host, "host")),
+            "tools": _Side(
+                chains["tools"], await sealed.signed_to(tools, "tools"), lambda: sealed.lines(tools, "tools")
+            ),
         }
 
 
@@ -163,7 +175,6 @@ def _described(chain: Chain) -> Iterator[dict[str, Any]]:
         "cut": chain.cut,
         "restored": [[one.n, one.seen] for one in chain.restored],
         "restored_there": [[one.n, one.seen] for one in chain.restored_there],
-        "unsigned": [list(one) for one in chain.unsigned],
         "unsealed": [[one.source, one.row_id, one.behind, one.seconds] for one in chain.unsealed],
     }
     yield from ({"head": head} for head in chain.heads)
@@ -171,7 +182,7 @@ def _described(chain: Chain) -> Iterator[dict[str, Any]]:
 
 
 def _chain(side: SideName, documents: list[dict[str, Any]]) -> Chain:
-    """Read what it says of a side. That an act waits for its seal excuses nothing: anybody can write it there."""
+    """Read what it says of a side. That an act or a head is about to come excuses nothing: anybody can write that."""
     about, *rest = documents
     unsealed = (Unsealed(*one) for one in about["unsealed"])
     return Chain(
@@ -179,7 +190,7 @@ def _chain(side: SideName, documents: list[dict[str, Any]]) -> Chain:
         chain=about["chain"],
         cut=about["cut"],
         heads=tuple(one["head"] for one in rest if "head" in one),
-        unsigned=tuple((n, seconds) for n, seconds in about["unsigned"]),
+        unsigned=(),
         witnesses=tuple((seen, signed) for seen, signed in (one["kept"] for one in rest if "kept" in one)),
         restored=tuple(Restored(*one) for one in about["restored"]),
         restored_there=tuple(Restored(*one) for one in about["restored_there"]),

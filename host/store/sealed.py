@@ -62,6 +62,11 @@ async def chain(
     )
 
 
+async def signed_to(connection: AsyncConnection[Any], side: SideName) -> int:
+    """Read up to which line there is a signed head, 0 where there is none."""
+    return max((n for n, signed, _ in await _rows(connection, _OF[side].heads) if signed is not None), default=0)
+
+
 async def lines(connection: AsyncConnection[Any], side: SideName) -> AsyncIterator[Line]:
     """Give every line in its order."""
     after = 0

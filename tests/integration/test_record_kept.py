@@ -245,6 +245,26 @@ async def test_an_export_verifies_by_itself_with_the_public_keys_alone_and_no_li
 
 
 @asynchronous
+async def test_an_export_ends_with_what_is_signed_and_shows_what_should_have_been_long_ago(shop: Shop):
+    async with record(shop) as kept:
+        await kept.seal()
+        ((first,),) = kept.host("SELECT max(n) FROM seal_head")
+        kept.note("N-4", "N-5")
+        await kept.seal_host_alone()
+        kept.host("UPDATE seal_head SET signed = NULL, at = clock_now() WHERE n = (SELECT max(n) FROM seal_head)")
+        fresh: list[str] = []
+        late: list[str] = []
+        counts = await sealed.exported(kept.auditors, fresh.append)
+        kept.host("UPDATE seal_head SET at = at - interval '1 hour' WHERE signed IS NULL")
+        await sealed.exported(kept.auditors, late.append)
+        keys = kept.keys
+    assert counts["host"] == first
+    whole, lacking = (sealed.verified_export([one.encode() for one in texts], keys)["host"] for texts in (fresh, late))
+    assert whole.findings == []
+    assert [(one.kind, one.n) for one in lacking.findings] == [(Kind.UNSIGNED, first + 1)]
+
+
+@asynchronous
 async def test_an_export_whose_end_was_cut_off_with_all_that_names_it_is_found_by_the_other_sides_lines(shop: Shop):
     texts: list[str] = []
     async with record(shop) as kept:

@@ -83,7 +83,7 @@ def _seal_keys(_: Path) -> bytes:
 
 
 def _export(_: Path) -> bytes:
-    about: dict[str, Any] = {name: [] for name in ("restored", "restored_there", "unsigned", "unsealed")}
+    about: dict[str, Any] = {name: [] for name in ("restored", "restored_there", "unsealed")}
     sealed = json.dumps({"action": "noted", "committed_in": "7", "at": "2026-07-30T10:00:00Z"})
     lines: list[Any] = [{"format": "kessai-record-1"}]
     for side in ("host", "tools"):

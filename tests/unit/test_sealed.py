@@ -73,7 +73,7 @@ def test_no_act_that_an_export_says_waits_for_its_seal_excuses_what_is_gone(
     said: dict[str, Any], found: list[tuple[Kind, int]]
 ) -> None:
     signer, _, keys = signers()
-    about = {name: [] for name in ("restored", "restored_there", "unsigned", "unsealed")} | {"cut": None}
+    about = {name: [] for name in ("restored", "restored_there", "unsealed")} | {"cut": None}
     documents = [
         {"format": FORMAT},
         {"side": "host", "chain": CHAIN, **about, **said},
@@ -85,3 +85,19 @@ def test_no_act_that_an_export_says_waits_for_its_seal_excuses_what_is_gone(
     verdicts = verified_export([json.dumps(one).encode() for one in documents], keys)
     assert [(one.kind, one.n) for one in verdicts["host"].findings] == found
     assert verdicts["tools"].findings == []
+
+
+def test_a_line_behind_the_last_signed_head_of_an_export_is_found_whatever_the_export_says_of_it() -> None:
+    signer, _, keys = signers()
+    about = {name: [] for name in ("restored", "restored_there", "unsealed")} | {"cut": None}
+    documents = [
+        {"format": FORMAT},
+        {"side": "host", "chain": CHAIN, **about, "unsigned": [[2, 0.1]]},
+        {"side": "host", "head": head_of(signer)},
+        {"side": "host", "line": [1, "audit", "1", TRUE, FIRST, False]},
+        {"side": "host", "line": [2, "audit", "2", TRUE, chained(FIRST, 2, "audit", "2", TRUE), False]},
+        {"side": "tools", "chain": None, **about},
+        {"end": {"host": 2, "tools": 0}},
+    ]
+    found = verified_export([json.dumps(one).encode() for one in documents], keys)["host"].findings
+    assert (Kind.UNSIGNED, ("lines 2 to 2",)) in [(one.kind, one.rows) for one in found]
