@@ -100,6 +100,7 @@ async def evaluated(
     began, made_at = time.monotonic(), datetime.now(UTC)
     async with opened(settings, authorization, todo, place.home_of(home_root(settings))) as there:
         runs = await _run(there, todo, done)
+        addresses = await _addresses(there.bench.tools_owner)
         notes = Notes(
             scope=beside.scope,
             made_at=made_at,
@@ -107,7 +108,7 @@ async def evaluated(
             conditions=_conditions(todo),
             rates=beside.rates,
             contract_tests=beside.tested,
-            cases=tuple(_noted(there, run) for run in runs),
+            cases=tuple(_noted(there, run, addresses) for run in runs),
         )
         report = await reported(there.parts, there.bench.pool, notes)
         took = {"seconds": round(time.monotonic() - began, 3)}
@@ -233,14 +234,21 @@ async def watched(there: Opened, work: Awaitable[T]) -> T:
         return done
 
 
-def _noted(there: Opened, run: Run) -> NotedCase:
+async def _addresses(tools_owner: str) -> trial.Addresses:
+    async with await psycopg.AsyncConnection.connect(tools_owner, autocommit=True) as connection:
+        return await trial.addresses(connection)
+
+
+def _noted(there: Opened, run: Run, addresses: trial.Addresses) -> NotedCase:
     """Note what no database can say of a case."""
     case = run.prepared.case
+    order, whose = str(case.request["order_id"]), addresses.get((case.tenant, str(case.request["customer_id"])))
     return NotedCase(
         case=case,
         workflow_ids=tuple(run.workflow_ids),
         seconds=round(run.seconds, 3),
-        mailed=there.mail.of(str(case.request["order_id"])),
+        mailed=there.mail.of(order),
+        astray=there.mail.astray(order, whose),
         evidence=_evidence(there, run),
     )
 

@@ -34,7 +34,8 @@ class Turned:
 class Mail:
     """`orders` are those that it knows in a message; the notices of `refused` are turned away.
 
-    `accepted` counts messages by their order, as their own text names it, and their Message-ID.
+    `accepted` counts messages by their order, as their own text names it, and their Message-ID; `sent_to` has whom the
+    sender gave for each, whatever its headers say.
     """
 
     orders: frozenset[str]
@@ -42,16 +43,21 @@ class Mail:
     port: int = 0
     accepted: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     turned: list[Turned] = field(default_factory=list)
+    sent_to: dict[tuple[str | None, str], set[str]] = field(default_factory=dict)
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Speak with one client; whatever it does ends this conversation alone."""
+        to = set[str]()
         try:
             writer.write(b"220 mail.example\r\n")
             while line := await reader.readline():
                 verb = line.strip().upper()[:4]
+                if verb == b"RCPT":
+                    to.add(line.decode().partition("<")[2].partition(">")[0])
                 if verb == b"DATA":
                     writer.write(b"354 go on\r\n")
-                    writer.write(self._judge(await reader.readuntil(b"\r\n.\r\n")))
+                    writer.write(self._judge(await reader.readuntil(b"\r\n.\r\n"), to))
+                    to = set[str]()
                 else:
                     writer.write(b"221 bye\r\n" if verb == b"QUIT" else b"250 ok\r\n")
                 await writer.drain()
@@ -66,13 +72,18 @@ class Mail:
         """Tell how often each message about an order was taken."""
         return {message_id: times for (about, message_id), times in self.accepted.items() if about == order}
 
-    def _judge(self, content: bytes) -> bytes:
+    def astray(self, order: str, address: str | None) -> tuple[str, ...]:
+        """Name the messages about an order that were taken for anybody else than this address."""
+        return tuple(one for (about, one), to in self.sent_to.items() if about == order and to != {address})
+
+    def _judge(self, content: bytes, to: set[str]) -> bytes:
         message = message_from_bytes(content, policy=policy.default)
         message_id, order = str(message["Message-ID"]), self._order(message)
         if order in self.refused:
             self.turned.append(Turned(datetime.now(UTC), message_id, str(order)))
             return _REFUSED
         self.accepted[order, message_id] += 1
+        self.sent_to.setdefault((order, message_id), set()).update(to)
         return b"250 ok\r\n"
 
     def _order(self, message: EmailMessage) -> str | None:

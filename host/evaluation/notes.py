@@ -18,17 +18,21 @@ from shared_contracts.evaluation_report import Conditions, CostRates, Count, Fau
 
 NOT_COUNTED = (
     "scope", "made_at", "seconds", "conditions", "rates", "contract_tests", "cases[].got.seconds", "cases[].evidence",
-    "mail accepted beyond cases[].got.effects.notices of the table",
+    "mail accepted beyond cases[].got.effects.notices of the table, and for whom",
 )  # fmt: skip
 
 
 class NotedCase(Contract):
-    """A case with its workflows, as they were named when they were taken in; `mailed` counts messages by their ids."""
+    """A case with its workflows, as they were named when they were taken in; `mailed` counts messages by their ids.
+
+    `astray` are those of them that went to somebody else than the customer: no auditor may read an address.
+    """
 
     case: EvaluationCase
     workflow_ids: tuple[UUID, ...]
     seconds: Seconds
     mailed: dict[str, Count]
+    astray: tuple[str, ...]
     evidence: FaultEvidence | None
 
 

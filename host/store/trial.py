@@ -50,6 +50,15 @@ async def move_row(owner: AsyncConnection[Any], workflow_id: UUID) -> int:
     return int((await cursor.fetchall())[0][0])
 
 
+Addresses = dict[tuple[str, str], str]
+
+
+async def addresses(tools_owner: AsyncConnection[Any]) -> Addresses:
+    """Give where each customer gets mail, by tenant and customer."""
+    found = await (await tools_owner.execute(_SQL["addresses"])).fetchall()
+    return {(str(tenant), str(customer)): str(address) for tenant, customer, address in found}
+
+
 async def move_order(tools_owner: AsyncConnection[Any], order_id: str) -> str:
     """Let an order have another destination than the one that was approved; gives it."""
     ((destination,),) = await (await tools_owner.execute(_SQL["move_order"], {"order_id": order_id})).fetchall()

@@ -16,6 +16,9 @@ SELECT count(*) FROM workflow
 -- Somebody else has moved the row: who works on it holds an older version.
 UPDATE workflow SET version = version + 1 WHERE workflow_id = %(workflow_id)s RETURNING version
 
+-- name: addresses
+SELECT tenant_id, customer_id, email FROM notices.recipients
+
 -- name: move_order
 -- At the shop: the order goes somewhere else from now on.
 UPDATE orders.orders SET destination_ref = destination_ref || '/moved', version = version + 1

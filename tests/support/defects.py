@@ -125,6 +125,13 @@ DEFECTS = (
         ("told_differs",),
     ),
     Defect(
+        "a notice leaves for somebody else's mailbox",
+        (Plant("tool_server/store/notices.sql", "t.lines, p.email,", "t.lines, 'other@mail.example',"),),
+        ("normal-01", "missing-order-01"),
+        "normal-01",
+        ("wrong_notice",),
+    ),
+    Defect(
         "less is sent back than the customer asks for",
         (
             Plant(
