@@ -249,6 +249,7 @@ def _noted(there: Opened, run: Run, addresses: trial.Addresses) -> NotedCase:
         seconds=round(run.seconds, 3),
         mailed=there.mail.of(order),
         astray=there.mail.astray(order, whose),
+        named=there.mail.named(order),
         evidence=_evidence(there, run),
     )
 

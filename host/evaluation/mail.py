@@ -35,7 +35,7 @@ class Mail:
     """`orders` are those that it knows in a message; the notices of `refused` are turned away.
 
     `accepted` counts messages by their order, as their own text names it, and their Message-ID; `sent_to` has whom the
-    sender gave for each, whatever its headers say.
+    sender gave for each, whatever its headers say, and `numbers` what its text names, each on a line of its own.
     """
 
     orders: frozenset[str]
@@ -44,6 +44,7 @@ class Mail:
     accepted: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     turned: list[Turned] = field(default_factory=list)
     sent_to: dict[tuple[str | None, str], set[str]] = field(default_factory=dict)
+    numbers: dict[tuple[str | None, str], set[str]] = field(default_factory=dict)
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Speak with one client; whatever it does ends this conversation alone."""
@@ -76,20 +77,26 @@ class Mail:
         """Name the messages about an order that were taken for anybody else than this address."""
         return tuple(one for (about, one), to in self.sent_to.items() if about == order and to != {address})
 
+    def named(self, order: str) -> dict[str, tuple[str, ...]]:
+        """Give the numbers that each message about an order names."""
+        return {one: tuple(sorted(named)) for (about, one), named in self.numbers.items() if about == order}
+
     def _judge(self, content: bytes, to: set[str]) -> bytes:
         message = message_from_bytes(content, policy=policy.default)
-        message_id, order = str(message["Message-ID"]), self._order(message)
+        message_id, named = str(message["Message-ID"]), _numbers(message)
+        order = next((one for one in named if one in self.orders), None)
         if order in self.refused:
             self.turned.append(Turned(datetime.now(UTC), message_id, str(order)))
             return _REFUSED
         self.accepted[order, message_id] += 1
         self.sent_to.setdefault((order, message_id), set()).update(to)
+        self.numbers.setdefault((order, message_id), set()).update(named)
         return b"250 ok\r\n"
 
-    def _order(self, message: EmailMessage) -> str | None:
-        """Find the order that the body names, on a line of its own."""
-        named = (line.rstrip().rpartition(": ")[2] for line in message.get_content().splitlines())
-        return next((order for order in named if order in self.orders), None)
+
+def _numbers(message: EmailMessage) -> list[str]:
+    """Find what the body names, each behind a colon on a line of its own: its order and its return."""
+    return [line.rstrip().rpartition(": ")[2] for line in message.get_content().splitlines() if ": " in line]
 
 
 @asynccontextmanager

@@ -18,14 +18,15 @@ from shared_contracts.evaluation_report import Conditions, CostRates, Count, Fau
 
 NOT_COUNTED = (
     "scope", "made_at", "seconds", "conditions", "rates", "contract_tests", "cases[].got.seconds", "cases[].evidence",
-    "mail accepted beyond cases[].got.effects.notices of the table, and for whom",
+    "mail accepted beyond cases[].got.effects.notices of the table, for whom, and what it names",
 )  # fmt: skip
 
 
 class NotedCase(Contract):
     """A case with its workflows, as they were named when they were taken in; `mailed` counts messages by their ids.
 
-    `astray` are those of them that went to somebody else than the customer: no auditor may read an address.
+    `astray` are those of them that went to somebody else than the customer: no auditor may read an address;
+    `named` are the numbers that each names in its text.
     """
 
     case: EvaluationCase
@@ -33,6 +34,7 @@ class NotedCase(Contract):
     seconds: Seconds
     mailed: dict[str, Count]
     astray: tuple[str, ...]
+    named: dict[str, tuple[str, ...]]
     evidence: FaultEvidence | None
 
 

@@ -87,7 +87,8 @@ async def _entry(
     _refuse_other_versions(noted.case.id, workflows, conditions)
     outside = seen.outside(noted.case, provider, seen.keys_of(provider, noted.workflow_ids), everybodys)
     got = seen.got(noted.case, workflows, provider, outside, noted.mailed, noted.seconds)
-    got = got.model_copy(update={"wrong_notices": (*got.wrong_notices, *noted.astray)})
+    others = [one for one, named in noted.named.items() if got.return_ids and not set(named) & set(got.return_ids)]
+    got = got.model_copy(update={"wrong_notices": (*got.wrong_notices, *noted.astray, *others)})
     return scored(noted.case, got, noted.evidence, _limits())
 
 

@@ -161,5 +161,6 @@ def test_the_mail_server_refuses_one_orders_notice_for_good_and_counts_the_other
     assert given == [Rejected("smtp 550"), Sent(), Sent()]
     assert (mail.of("A-12"), mail.of("A-1")) == ({"<A-12@shop.example>": 2}, {})
     assert [(one.order_id, one.message_id) for one in mail.turned] == [("A-1", "<A-1@shop.example>")]
+    assert mail.named("A-12") == {"<A-12@shop.example>": ("A-12", "R-1")}
     assert mail.astray("A-12", "c@example.com") == ()
     assert mail.astray("A-12", "d@example.com") == mail.astray("A-12", None) == ("<A-12@shop.example>",)

@@ -132,6 +132,13 @@ DEFECTS = (
         ("wrong_notice",),
     ),
     Defect(
+        "a notice names another return than the one that was made",
+        (Plant("tool_server/letter.py", '"return_id": letter.return_id,', '"return_id": "R-2222",'),),
+        ("normal-01", "missing-order-01"),
+        "normal-01",
+        ("wrong_notice",),
+    ),
+    Defect(
         "less is sent back than the customer asks for",
         (
             Plant(
