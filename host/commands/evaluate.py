@@ -13,7 +13,7 @@ from host.commands.exits import CommandError, Exit
 from host.commands.output import console, write_json
 from host.commands.seal_keys import unsigned_here
 from host.evaluation.compare import compare as compared
-from host.evaluation.gate import gate as decided
+from host.evaluation.gate import release_gate
 from host.settings import Settings
 from shared_contracts.base import M, dump, parse
 from shared_contracts.evaluation_report import FORMAT, EvaluationReport
@@ -29,7 +29,7 @@ _TOLD_MAX = 5
 def gate(settings: Settings, path: Path, keys: Sequence[Path], *, as_json: bool) -> Exit:
     """Decide on a report; raises CommandError."""
     report = read_report(path)
-    view = decided(report, unsigned=unsigned_here(settings, report, keys))
+    view = release_gate(report, unsigned=unsigned_here(settings, report, keys))
     if as_json:
         write_json(dump(view))
     else:

@@ -24,7 +24,7 @@ from host.commands.stop import read_reason
 from host.commands.workplace import reading
 from host.domain.principals import Act
 from host.evaluation.documents import GateView
-from host.evaluation.gate import gate
+from host.evaluation.gate import release_gate
 from host.rollout_views import Actor, BegunKind, ReleaseAct, ReleaseList
 from host.settings import Settings
 from host.store import releases
@@ -49,7 +49,7 @@ async def record(
         raise CommandError(Exit.BAD_INPUT, f"{path} cannot be read: {content.why}", MEND)
     report = read_report_in(path, content)
     kind = _kind_of(report)
-    decided = gate(report, unsigned=unsigned_here(settings, report, keys))
+    decided = release_gate(report, unsigned=unsigned_here(settings, report, keys))
     if not decided.passed:
         _refuse(decided)
         return Exit.FAILED

@@ -56,13 +56,28 @@ SCOPES: dict[Scope, str] = {
     "retail": "of a retail shop's returns",
 }
 Entries = Sequence[Entry]
+_Held = tuple[RefusalCode, bool, str, tuple[str, ...]]  # the code, whether it applies, what is said, of which ids
 
 
-def gate(report: EvaluationReport, *, unsigned: str | None = None) -> GateView:
-    """Decide on a report; `unsigned`: why its signature is not believed, as whoever has the keys found it."""
+def release_gate(report: EvaluationReport, *, unsigned: str | None) -> GateView:
+    """Decide whether a release may pass by this report; `unsigned`: why its signature is not believed, as found."""
+    part = report.scope != "pre_production"
+    return _decide(report, (("not_pre_production", part, f"it is {named(report.scope)}", ()), _not_signed(unsigned)))
+
+
+def gate(report: EvaluationReport) -> GateView:
+    """Decide on what was run, by the conditions of its own scope."""
+    return _decide(report, ())
+
+
+def _not_signed(unsigned: str | None) -> _Held:
+    return "not_signed", unsigned is not None, f"who made it is not shown: {unsigned}", ()
+
+
+def _decide(report: EvaluationReport, more: tuple[_Held, ...]) -> GateView:
     entries = rescored(report)
     priced = cost(entries, report.rates, report.conditions.model)
-    refused = refusals(report, entries, priced, unsigned)
+    refused = refusals(report, entries, priced, more)
     conditions = tuple(_condition(one, entries, report.compared) for one in Condition)
     severe = incidents(entries)
     unmatched = tuple(Unmatched(id=entry.id, problems=entry.problems) for entry in entries if entry.problems)
@@ -111,7 +126,7 @@ def unaccounted(compared: Compared) -> tuple[str, ...]:
     return (*compared.untracked, *compared.missing, *compared.duplicate)
 
 
-def refusals(report: EvaluationReport, entries: Entries, priced: Cost, unsigned: str | None) -> tuple[Refusal, ...]:
+def refusals(report: EvaluationReport, entries: Entries, priced: Cost, more: tuple[_Held, ...]) -> tuple[Refusal, ...]:
     """Find why a report proves nothing."""
     twice = tuple(one for one, times in Counter(entry.id for entry in entries).items() if times > 1)
     unproved = _with(entries, Code.FAULT_UNPROVED)
@@ -122,7 +137,7 @@ def refusals(report: EvaluationReport, entries: Entries, priced: Cost, unsigned:
     per_item = "a completed case cost nothing, as costs are shown, which none does"
     failed = tuple(one.tool for one in report.contract_tests if one.passed != one.of)
     others = tuple(one.tool for one in report.contract_tests if _of_another_version(one, report))
-    held: tuple[tuple[RefusalCode, bool, str, tuple[str, ...]], ...] = (
+    held: tuple[_Held, ...] = (
         ("too_few_cases", few is not None, few if few is not None else "", ()),
         ("case_repeated", bool(twice), "a case stands in the report several times", twice),
         ("case_repeated", bool(same), "several cases have one workflow, or what was seen of one fault", same),
@@ -142,7 +157,7 @@ def refusals(report: EvaluationReport, entries: Entries, priced: Cost, unsigned:
         ),
         ("stop_unasked", bool(uncalled_for), "all work was stopped, and no case asks for that", uncalled_for),
         ("stop_standing", bool(report.stopped), "it ended under a stop, which kept work back", report.stopped),
-        ("not_signed", unsigned is not None, f"who made it is not shown: {unsigned}", ()),
+        *more,
     )
     return tuple(Refusal(code=code, said=said, ids=ids) for code, applies, said, ids in held if applies)
 

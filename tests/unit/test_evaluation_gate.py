@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from host.evaluation.codes import PROBLEMS, Code, Condition
 from host.evaluation.documents import GateView
-from host.evaluation.gate import CASES_MIN, COUNTS, gate
+from host.evaluation.gate import CASES_MIN, COUNTS, gate, release_gate
 from shared_contracts.base import dump, parse
 from shared_contracts.evaluation import SIX, Category
 from shared_contracts.evaluation_report import EvaluationReport
@@ -184,6 +184,7 @@ def test_a_run_of_faults_is_red_for_a_fault_that_is_missing_unproved_or_ends_oth
 def test_what_is_not_the_whole_passes_by_its_cases_alone_and_says_so(scope: str):
     view = gate(report([raw("one")], scope=scope))
     assert (view.passed, "no pre-production evaluation" in view.said) == (True, True)
+    assert refused(release_gate(report([raw("one")], scope=scope), unsigned=None)) == {"not_pre_production"}
     assert not gate(report([planted(Code.DUPLICATE_RETURN)], scope=scope)).passed
     assert refused(gate(report([], scope=scope))) >= {"too_few_cases"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from host.evaluation.gate import gate
+from host.evaluation.gate import release_gate
 from shared_contracts.base import dump, parse
 from shared_contracts.evaluation_report import EvaluationReport
 from shared_contracts.evaluation_signature import TYPE, signed, unsigned
@@ -28,7 +28,7 @@ def read(document: dict[str, Any]) -> EvaluationReport:
 def test_what_a_home_has_signed_is_believed_in_whatever_order_its_members_come():
     assert unsigned(GOOD, KEYS) is None
     assert unsigned(read(dict(reversed(dump(GOOD).items()))), KEYS) is None
-    assert gate(GOOD, unsigned=unsigned(GOOD, KEYS)).passed
+    assert release_gate(GOOD, unsigned=unsigned(GOOD, KEYS)).passed
     assert signed(GOOD, HOST) == GOOD, "made again it is the same"
 
 
@@ -51,7 +51,7 @@ def test_one_thing_changed_is_enough_and_the_gate_names_it(change: Change):
     changed = read(made)
     why = unsigned(changed, KEYS)
     assert why == "its signature is of another report"
-    view = gate(changed, unsigned=why)
+    view = release_gate(changed, unsigned=why)
     assert (view.passed, "not_signed" in view.said) == (False, True)
     assert [one.said for one in view.refused if one.code == "not_signed"] == [f"who made it is not shown: {why}"]
 
