@@ -15,7 +15,8 @@ PAGE = ROOT / "docs" / "tests.md"
 _HEAD = """# What is shown by which test
 
 Made by `python -m tests.traceability` from the table there; a test compares, and looks for each name. *Later* says what
-a row waits for. That a test is there and passes says nothing about a live system: `kessai eval` is what tries one.
+a row waits for. A numbered row, and one that says how many, has to be there from the first release on. That a test is
+there and passes says nothing about a live system: `kessai eval` is what tries one.
 
 | what has to be shown | by |
 |---|---|
@@ -32,15 +33,15 @@ class Row:
 
 
 TABLE: tuple[Row, ...] = (
-    Row("legal and illegal state transitions", (
+    Row("1. legal and illegal state transitions", (
         "unit/control_machine::a_pair_is_legal_exactly_where_the_description_says_so",
         "unit/transition_table::the_table_is_the_agreed_one_to_the_last_row")),
-    Row("argument schema and unknown fields", (
+    Row("2. argument schema and unknown fields", (
         "security/token_one_call::undeclared_and_coerced_arguments_are_refused_whatever_the_token_says",)),
-    Row("tool allow-list, scope, case boundary", (
+    Row("3. tool allow-list, scope, case boundary", (
         "unit/authorization::nothing_passes_without_scope_catalogue_state_tenant_resource_budget_and_a_tool_that_is_there",
         "integration/engine_evil_planner::another_order_is_denied_before_any_request_in_every_state_with_an_alert")),
-    Row("one not-found across tenants", (
+    Row("4. one not-found across tenants", (
         "security/alike::what_is_anothers_and_what_is_not_there_are_one_to_the_caller_and_to_the_database",
         "security/token_one_call::what_is_another_customers_or_tenants_answers_like_what_does_not_exist",
         "integration/claims_tools::what_is_anothers_is_told_in_the_very_words_of_what_does_not_exist")),
@@ -75,35 +76,37 @@ TABLE: tuple[Row, ...] = (
         "unit/security_page::a_row_is_shown_by_tests_or_says_why_not",
         "unit/security_page::what_somebody_cannot_do_is_shown_by_tests_or_said_not_to_be",
         "unit/security_page::a_test_that_is_named_is_there")),
-    Row("a repeated action is blocked", (
+    Row("5. a repeated action is blocked", (
         "integration/engine_limits::an_action_that_succeeded_is_done_once_whatever_id_it_comes_under",)),
-    Row("bounded retry after a transient error", (
+    Row("6. bounded retry after a transient error", (
         "integration/engine_retry::a_read_is_tried_twice_and_then_it_is_a_persons",
         "integration/engine_retry::a_second_busy_answer_is_the_end_of_sending")),
-    Row("a stop by the budget of steps", (
+    Row("7. a stop by the budget of steps", (
         "integration/engine_limits::the_sixth_call_is_made_and_a_seventh_is_not_and_stops_the_others",)),
-    Row("MCP: handshake, tool list, structured result", (
+    Row("8. MCP: handshake, tool list, structured result", (
         "contract/edge_protocol::the_official_client_lists_and_calls",
         "contract/edge_protocol::the_old_revisions_handshake_needs_no_session")),
-    Row("401 without a bearer token", (
+    Row("9. 401 without a bearer token", (
         "contract/edge_metadata::the_challenge_leads_to_the_metadata_that_names_resource_and_issuers",
         "e2e/compose_commands::who_comes_without_a_token_gets_what_the_runbook_says")),
-    Row("a token that was tampered with, a wrong audience", (
+    Row("10. a token that was tampered with, a wrong audience", (
         "security/forgery::an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told",
         "security/forgery::the_right_one_of_a_kind_passes")),
     Row("a token that was verified before is judged at each use", (
         "security/token_seen::the_time_is_asked_at_each_use",
         "security/token_seen::the_next_use_after_a_change_of_the_keys_is_judged_by_the_new_ones",
         "security/token_one_call::a_kept_token_that_is_revoked_between_two_uses_is_refused_at_the_second")),
-    Row("recovery of a read that a crash cut off", (
+    Row("11. recovery of a read that a crash cut off", (
         "integration/engine_crash::a_read_that_was_cut_off_is_planned_again_and_counts_neither_as_a_call_nor_as_a_repeat",
         "e2e/cli_claims::a_run_that_is_killed_under_a_read_reads_again")),
-    Row("the same request again", (
-        "e2e/cli_run::the_same_case_again_answers_with_the_same_workflow_calls_nothing_and_says_so",)),
-    Row("a model's proposal and end, read from a vendor's turn", (
+    Row("12. the same request again", (
+        "e2e/cli_run::the_same_case_again_answers_with_the_same_workflow_calls_nothing_and_says_so",
+        "e2e/cli_claims::one_run_and_its_repetition_answer_as_accepted_and_call_four_times_in_all")),
+    Row("13. a model's proposal and its end over the Responses API", later="the adapter of a real model (Y3-05)"),
+    Row("what a vendor's turn proposes, and how it ends, whoever sends it", (
         "unit/planner_decode::a_turn_is_one_decision_or_a_named_fault",
         "unit/planner_decode::a_model_ends_by_a_reserved_call_with_strict_arguments")),
-    Row("migration, container, a call from end to end", (
+    Row("14. migration, container, a call from end to end", (
         "integration/tool_server_migrate::an_empty_database_gets_every_file_once_and_a_second_run_changes_nothing",
         "e2e/compose_commands::a_case_is_completed_by_the_worker_and_its_notice_reaches_the_mail_sink")),
     Row("six faults, seen to happen outside the host", (
@@ -119,29 +122,27 @@ TABLE: tuple[Row, ...] = (
     Row("with all updates removed every case ends with nothing done", (
         "integration/engine_draft_mode::with_all_updates_removed_every_case_ends_with_nothing_done_and_a_draft_where_the_rules_allowed_it",
         "e2e/cli_evaluate_run::with_all_updates_removed_every_case_ends_with_nothing_done_and_a_sheet_where_it_would_have_acted")),
-    Row("a write that was done before a kill is adopted, and a read that was cut off is planned anew", (
-        "integration/engine_crash::invariant_3_a_write_that_was_cut_off_is_never_planned_again_but_looked_up_by_its_key_first",
-        "integration/engine_crash::a_read_that_was_cut_off_is_planned_again_and_counts_neither_as_a_call_nor_as_a_repeat")),
-    Row("recovery by risk: a read, a reversible write, one without a look-up, an unknown", (
-        "integration/engine_retry::a_read_is_tried_twice_and_then_it_is_a_persons",
-        "integration/engine_unknown::a_write_that_was_done_and_whose_answer_was_lost_is_found_by_its_key_and_adopted",
-        "integration/engine_draft_mode::a_normal_case_of_a_kind_without_one_thing_ends_with_a_draft_and_nothing_done",
-        "integration/engine_unknown::invariant_10_where_the_look_up_cannot_tell_it_stays_unknown_and_is_never_sent_again")),
-    Row("no completion without a call", (
-        "integration/engine_evil_planner::saying_that_it_is_done_or_approved_does_nothing_and_moves_nothing",)),
-    Row("a denial is not told as success", (
-        "integration/engine_approval::a_denial_ends_the_case_and_nothing_is_made",)),
-    Row("a tool's error is passed on as it is", (
-        "contract/tool_client_pair::every_code_that_a_tool_answers_with_arrives_as_that_code",)),
-    Row("what is under way is shown as running", (
-        "integration/engine_verify::accepted_is_not_done_and_is_asked_about_again_within_its_bound",)),
-    Row("no second one after a lost answer", (
-        "integration/engine_unknown::a_write_that_was_done_and_whose_answer_was_lost_is_found_by_its_key_and_adopted",
+    Row("told and so, 1 of 7: no completion without a call", (
+        "integration/answer_and_state::nothing_is_called_done_without_a_call",
+        "integration/engine_evil_planner::saying_that_it_is_done_or_approved_does_nothing_and_moves_nothing")),
+    Row("told and so, 2 of 7: a denial is not told as a success", (
+        "integration/answer_and_state::a_denial_is_not_told_as_a_success",
+        "integration/engine_approval::a_denial_ends_the_case_and_nothing_is_made")),
+    Row("told and so, 3 of 7: a tool's error is passed on as it is", (
+        "integration/answer_and_state::a_tools_error_reaches_the_planner_as_it_came",
+        "contract/tool_client_pair::every_code_that_a_tool_answers_with_arrives_as_that_code")),
+    Row("told and so, 4 of 7: what is under way is told as that", (
+        "integration/answer_and_state::what_was_accepted_and_goes_on_is_told_as_under_way",
+        "integration/engine_verify::accepted_is_not_done_and_is_asked_about_again_within_its_bound")),
+    Row("told and so, 5 of 7: no second one after a lost answer", (
+        "integration/answer_and_state::after_a_time_out_nothing_is_made_twice_and_nothing_is_sent_before_it_was_looked_for",
         "e2e/takeover::a_write_whose_answer_was_lost_is_found_and_not_repeated")),
-    Row("of several results, each belongs to its own request", (
-        "contract/edge_life::fifty_calls_at_once_are_answered_each_with_its_own_id",)),
-    Row("a result on a wrong target is not accepted", (
-        "integration/engine_verify::a_read_back_of_another_order_line_or_amount_has_to_be_undone_and_is_never_done",)),
+    Row("told and so, 6 of 7: of several results, each belongs to its own request", (
+        "integration/answer_and_state::several_results_belong_each_to_the_request_that_asked",
+        "contract/edge_life::fifty_calls_at_once_are_answered_each_with_its_own_id")),
+    Row("told and so, 7 of 7: what was made on a wrong target is not accepted", (
+        "integration/answer_and_state::what_was_made_on_another_target_is_not_taken_for_done",
+        "integration/engine_verify::a_read_back_of_another_order_line_or_amount_has_to_be_undone_and_is_never_done")),
     Row("120 cases", (
         "unit/evaluation_cases::there_are_120_cases_with_the_count_of_each_category",
         "unit/evaluation_cases::every_row_writes_out_its_six_expectations_and_its_four_flags")),
@@ -190,11 +191,14 @@ TABLE: tuple[Row, ...] = (
     Row("a write that was done before the crash and of which nothing was recorded", (
         "integration/engine_crash::invariant_3_a_write_that_was_cut_off_is_never_planned_again_but_looked_up_by_its_key_first",
         "e2e/crash_points::a_tool_server_that_dies_at_a_commit_costs_a_recovery_and_no_attempt")),
-    Row("recovery by risk: a read, a write that can be undone, one that is not sent again, what nobody knows", (
+    Row("recovery by risk: a read, a write, one that is not sent again, what nobody knows, a thing that is missing", (
         "integration/engine_crash::a_read_that_was_cut_off_is_planned_again_and_counts_neither_as_a_call_nor_as_a_repeat",
         "integration/engine_crash::invariant_3_a_write_that_was_cut_off_is_never_planned_again_but_looked_up_by_its_key_first",
+        "integration/engine_retry::a_read_is_tried_twice_and_then_it_is_a_persons",
+        "integration/engine_unknown::a_write_that_was_done_and_whose_answer_was_lost_is_found_by_its_key_and_adopted",
         "integration/engine_retry::a_contract_that_says_stop_is_not_sent_again_after_a_lost_answer",
-        "integration/engine_unknown::invariant_10_where_the_look_up_cannot_tell_it_stays_unknown_and_is_never_sent_again")),
+        "integration/engine_unknown::invariant_10_where_the_look_up_cannot_tell_it_stays_unknown_and_is_never_sent_again",
+        "integration/engine_draft_mode::a_normal_case_of_a_kind_without_one_thing_ends_with_a_draft_and_nothing_done")),
     Row("six findings that stop the system", (
         "integration/engine_findings::a_finding_stops_new_cases_and_updates_in_the_commit_that_records_it",
         "integration/engine_findings::every_finding_but_the_calls_that_a_case_may_need_has_its_test_here")),
@@ -214,7 +218,7 @@ TABLE: tuple[Row, ...] = (
         "integration/releases::a_program_that_lacks_the_release_of_an_open_case_does_not_start")),
     Row("fewer approvals are a new version", (
         "integration/asked_approvals::a_removed_or_other_approval_under_the_same_version_is_refused",)),
-    Row("three examples of a structured judgement's intake", later="the intake itself (Y1)"),
+    Row("three examples of a structured judgement's intake", later="the intake of messages (Y1-11)"),
 )  # fmt: skip
 
 
