@@ -28,7 +28,7 @@ PASSWORD = "the-auditors-own"
 # a row without a key, made as many seconds after it was asked for
 AGAIN = (
     "INSERT INTO returns.returns SELECT tenant_id, %s, order_id, customer_id, NULL, status, reason, currency, 0, 0, 0,"
-    " rule_version, order_version, created_at - make_interval(secs => %s), created_at"
+    " rule_version, order_version, created_at, created_at"
     " FROM returns.returns WHERE idempotency_key = 'R'"
 )
 
@@ -80,8 +80,9 @@ def test_what_calls_made_is_read_with_its_key_and_what_was_loaded_is_not(shop: S
 
     shop.run(scene)
     with psycopg.connect(shop.database.admin, autocommit=True) as admin:
-        for number, asked in (("R-LOADED", 0), ("R-STRAY", 1)):
-            admin.execute(AGAIN, (number, asked))
+        for number in ("R-LOADED", "R-STRAY"):  # whose times say the same
+            admin.execute(AGAIN, (number,))
+        admin.execute("INSERT INTO returns.loaded (tenant_id, return_id) VALUES ('acme', 'R-LOADED')")
     log, made = asyncio.run(_read(shop.database.dsn("tools_auditor")))
     by_id = {row.id: row for row in made}
     assert "R-LOADED" not in by_id

@@ -194,7 +194,7 @@ def test_a_case_has_no_more_documents_than_one_answer_can_tell_of(tmp_path: Path
     paper = seed["cases"][0]["documents"][0]
     seed["cases"][0]["documents"] = [{**paper, "document_id": f"D-{n}"} for n in range(101)]
     (tmp_path / "many.json").write_text(json.dumps(seed), encoding="utf-8")
-    with pytest.raises(SeedError, match=r"cases\.0\.documents"):
+    with pytest.raises(SeedError, match=r"cases\[0\]\.documents"):
         load_cases.read_seed(tmp_path / "many.json")
 
 

@@ -29,7 +29,7 @@ QUERIES = [(file.stem, name) for file in FILES for name in load_queries(str(file
 # what a crash matrix asks of the tool server's database as its auditor, and an evaluation does there as the owner of
 # its own pair; their own runs prepare them
 OF_TOOLS = {("crash", name) for name in ("returns", "notices", "messages")}
-OF_TOOLS |= {("trial", name) for name in ("move_order", "revoke_approver")}
+OF_TOOLS |= {("trial", name) for name in ("addresses", "move_order", "revoke_approver")}
 PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
