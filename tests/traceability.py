@@ -54,6 +54,12 @@ TABLE: tuple[Row, ...] = (
     Row("host and tool server read nothing of each other's", (
         "integration/store_apart::no_role_of_the_other_side_is_let_into_a_database",
         "integration/store_apart::no_role_of_the_other_side_may_run_any_statement_there")),
+    Row("which tools a planner is shown: by state, tenant, rights, stops, contract and listing", (
+        "unit/offered::in_each_state_of_a_kind_exactly_its_tools_are_shown",
+        "unit/offered::what_is_offered_is_what_every_factor_grants_and_nothing_else",
+        "unit/offered::a_tool_that_one_factor_takes_out_is_gone_and_every_other_stays",
+        "unit/offered::an_empty_factor_leaves_nothing_and_never_all",
+        "integration/engine_decisions::an_empty_factor_leaves_no_tool_and_never_all")),
     Row("no address is taken from an argument or a token", (
         "security/no_addresses::no_argument_takes_an_address",
         "security/no_addresses::the_tool_server_has_nothing_to_fetch_with",

@@ -40,8 +40,8 @@ def offered(parts: Parts, step: Step) -> frozenset[str]:
     """Name the tools that a planner may be shown: every factor can remove one, an empty one removes all."""
     state = step.state
     principal = _principal_of(parts, state)
-    if principal is None:
-        return frozenset()
+    if principal is None or principal.tenant_id != state.task.tenant_id:
+        return frozenset()  # the catalogue is a tenant's: in another's cases there is nothing for them
     stops, drafts = state.control, parts.unfit[state.task.kind, state.task.release] != ()
     complete = {name: tool for name, tool in parts.registry.items() if offerable(tool)}
     return effective_tools(

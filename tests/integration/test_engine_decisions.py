@@ -279,7 +279,10 @@ def test_an_answer_of_200_that_says_rejected_is_no_success(tool):
     run()
 
 
-@pytest.mark.parametrize("missing", ["scope", "catalogue", "listing", "principal"])
+REASONS = {"scope": "scope_missing", "listing": "tool_unavailable", "tenant": "foreign_tenant"}
+
+
+@pytest.mark.parametrize("missing", ["scope", "catalogue", "listing", "principal", "tenant"])
 def test_an_empty_factor_leaves_no_tool_and_never_all(missing):
     @asynchronous
     async def run() -> None:
@@ -293,9 +296,10 @@ def test_an_empty_factor_leaves_no_tool_and_never_all(missing):
             tools.names = frozenset()
         async with engine(tools, planner, principal=principal) as parts:
             workflow_id = await take(parts)
-            known = parts.authorization.model_copy(update={"principals": ()} if missing == "principal" else {})
+            others = {"principal": (), "tenant": (DESK.model_copy(update={"tenant_id": "hoshi-jp"}),)}
+            known = parts.authorization.model_copy(update={"principals": others.get(missing, (principal,))})
             state = await drive(replace(parts, authorization=known), workflow_id)
-        reason = {"scope": "scope_missing", "listing": "tool_unavailable"}.get(missing, "not_in_catalogue")
+        reason = REASONS.get(missing, "not_in_catalogue")
         assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", reason)
         assert planner.views == []
         assert tools.requests == []
