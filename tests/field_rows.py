@@ -110,6 +110,7 @@ APPROVALS: dict[str, tuple[str, ...]] = {
         f"{_YES}other_arguments_than_those_approved_are_another_action",
         f"{_YES}an_approval_counts_between_its_decision_and_its_end_and_for_a_day_at_most"),
     "they are looked at again when the call leaves": (
+        "integration/engine_stored_call::a_call_that_is_no_longer_what_was_approved_is_not_sent",
         f"{_CASE}an_approval_that_runs_out_before_its_call_is_sent_ends_the_case",
         f"{_CASE}an_approval_whose_key_was_revoked_or_whose_approver_has_no_right_any_more_is_asked_for_again",
         f"{_CASE}a_key_that_was_revoked_lets_nothing_more_be_sent_that_it_signed"),

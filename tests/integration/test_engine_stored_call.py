@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from host.engine.drive import drive
 from host.engine.parts import Parts
 from shared_contracts.tools import TOOLS
-from tests.support.engine import advance_clock, asynchronous, engine, rows, take
+from tests.support.approvals import APPROVERS, KEYS, decide, trust
+from tests.support.engine import CASE, advance_clock, asynchronous, engine, owners, rows, take
 from tests.support.fake_tools import FakeTools, rejected
 
 BUSY = rejected("rate_limited")
@@ -96,3 +98,38 @@ async def test_a_write_under_way_while_its_contract_changed_is_found_and_then_a_
     assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "version_changed")
     assert effects == [("absent", False), ("succeeded", True)]
     assert tools.notices == {}
+
+
+TWO = [{"line_id": "1", "quantity": 2}]
+# What a superuser changes after the approval · where the case stands then.
+CHANGED: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, str]]] = {
+    "the quantity": ({"lines": TWO}, {}, ("NEEDS_REVIEW", "foreign_arguments")),
+    "the order": ({"order_id": "A-2"}, {}, ("NEEDS_REVIEW", "foreign_resource")),
+    "the quantity, in the case as well": ({"lines": TWO}, {"lines": TWO}, ("WAITING_APPROVAL", "approval_void")),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_call_that_is_no_longer_what_was_approved_is_not_sent(what):
+    """No trigger and no grant keeps a superuser from it; what leaves is held against what was asked and signed."""
+    call, case, stands = CHANGED[what]
+
+    @asynchronous
+    async def run() -> None:
+        tools = FakeTools(refund=80_000)
+        async with engine(tools, approvers=APPROVERS) as parts:
+            workflow_id = await take(parts)
+            await drive(parts, workflow_id)
+            trust(parts, *KEYS)
+            await decide(parts, workflow_id)
+            with owners(parts) as sql:
+                sql.execute("SET session_replication_role = replica")
+                sql.execute("UPDATE call SET arguments = arguments || %s WHERE tool = 'create_return'", (Jsonb(call),))
+                sql.execute("UPDATE workflow SET case_body = case_body || %s", (Jsonb(case),))
+            state = await drive(parts, workflow_id)
+            stored = await rows(parts, "SELECT arguments FROM call WHERE tool = 'create_return'")
+        assert stored == [({name: CASE[name] for name in ("order_id", "lines", "reason")} | call,)]
+        assert (state.task.state, state.task.reason) == stands
+        assert (tools.sent("create_return"), tools.executed) == (0, [])
+
+    run()
