@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC
+from pathlib import Path
 
 import pytest
 
@@ -203,15 +204,34 @@ LOOK_ALIKES = {
 }
 
 
+ROOT = Path(__file__).parents[2]
+EVALUATED = [*SHOP.parent.glob("*.json"), *(ROOT / "host/data/evaluation").rglob("*.toml"),
+             *(ROOT / "examples").rglob("*.json")]  # fmt: skip
+PSEUDONYM = r"C-\d{4}|P-\d{4}|U-[a-z]{3}"  # the invented retail shop's have three letters
+
+
+def evaluated() -> str:
+    """All data that an evaluation, an example or a test of the whole works with, but the numbers of requests."""
+    text = "\n".join(file.read_text(encoding="utf-8") for file in EVALUATED)
+    return re.sub(r"req-\d{8}-\d{4}", "", text)
+
+
 @pytest.mark.parametrize("kind", LOOK_ALIKES)
-def test_nothing_in_the_file_looks_like_a_real_person(kind):
-    assert re.findall(LOOK_ALIKES[kind], SHOP.read_text(encoding="utf-8")) == []
+def test_nothing_in_any_data_looks_like_a_real_person(kind):
+    assert re.findall(LOOK_ALIKES[kind], evaluated()) == []
 
 
 def test_every_mail_address_ends_in_a_name_that_nobody_can_own():
-    addresses = re.findall(r"[^\s\"@]+@([A-Za-z][A-Za-z0-9.-]*\w)", SHOP.read_text(encoding="utf-8"))
+    addresses = re.findall(r"[^\s\"@]+@([A-Za-z][A-Za-z0-9.-]*\w)", evaluated())
     assert addresses
     assert {address.rsplit(".", 1)[-1] for address in addresses} == {"example"}
+
+
+def test_a_customer_is_a_pseudonym_in_every_file():
+    assert {"beyond", "retail", "claims", "returns", "evaluation"} <= {file.parent.name for file in EVALUATED}
+    found = re.findall(r"\b(?:customer|user|claimant)_id\"?\s*[:=]\s*\"([^\"]*)\"", evaluated())
+    assert len(found) > 400
+    assert [one for one in found if not re.fullmatch(PSEUDONYM, one)] == []
 
 
 def test_the_file_can_be_read_line_by_line():

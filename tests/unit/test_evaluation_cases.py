@@ -201,6 +201,6 @@ def test_each_steering_text_stands_where_its_case_says():
 
 @pytest.mark.parametrize("kind", LOOK_ALIKES)
 def test_nothing_in_the_cases_looks_like_a_real_person(kind):
-    text = "\n".join(file.read_text("utf-8") for file in CASES_OF.glob("*.toml"))
+    text = "\n".join(file.read_text("utf-8") for file in CASES_OF.rglob("*.toml"))
     assert re.findall(LOOK_ALIKES[kind], text) == []
     assert "@" not in text
