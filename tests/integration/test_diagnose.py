@@ -9,10 +9,11 @@ import pytest
 
 from host.domain.proposals import NOTHING_USED, Final, PlannerFault, PlannerView, Reply, ToolCall, Utterance
 from host.engine.parts import Parts
+from shared_contracts.contract import Scope
 from shared_contracts.digest import digest
 from shared_contracts.tools import TOOLS
 from tests.support.diagnoses import Spoil, diagnosis_of, lost, made_again, unspoilt
-from tests.support.engine import asynchronous, engine, owners, settle, take
+from tests.support.engine import DESK, asynchronous, engine, owners, settle, take
 from tests.support.fake_tools import FakeTools, rejected, unknown
 from tests.support.scripted_planner import ScriptedPlanner, calling, honest, with_arguments
 
@@ -44,13 +45,14 @@ def diagnosed(
     *,
     plant: Plant = untouched,
     spoil: Spoil = unspoilt,
+    scopes: frozenset[Scope] = DESK.scopes,
 ) -> dict[str, Any]:
     """Run the one case to its end, and diagnose it."""
     found: list[dict[str, Any]] = []
 
     @asynchronous
     async def run() -> None:
-        async with engine(tools, planner) as parts:
+        async with engine(tools, planner, principal=DESK.model_copy(update={"scopes": scopes})) as parts:
             workflow_id = await take(parts)
             await settle(parts, workflow_id)
             plant(parts)
@@ -74,21 +76,35 @@ def said_raw(said: Any, raw: Utterance) -> Reply:
 
 
 LABELS = {
-    "decision_boundary": ("foreign_resource", lambda: diagnosed(FakeTools(), ScriptedPlanner([FOREIGN]))),
-    "candidate_generation": ("arguments_invalid", lambda: diagnosed(FakeTools(), always(UNFIT))),
-    "connection": ("rate_limited", lambda: diagnosed(failing("create_return"))),
-    "idempotency": ("made_twice", lambda: diagnosed(FakeTools(), spoil=made_again("R-2", None))),
-    "persistence": (
-        "sent_without_intent",
+    "a tool of another state": (
+        "decision_boundary", "tool_not_in_state", lambda: diagnosed(FakeTools(), always(ELSEWHERE)),
+    ),
+    "a token without the tool's scope": (
+        "decision_boundary", "scope_missing", lambda: diagnosed(failing("get_order", "scope_missing")),
+    ),
+    "another customer's order": (
+        "decision_boundary", "foreign_resource", lambda: diagnosed(FakeTools(), ScriptedPlanner([FOREIGN])),
+    ),
+    "arguments that do not fit": (
+        "candidate_generation", "arguments_invalid", lambda: diagnosed(FakeTools(), always(UNFIT)),
+    ),
+    "429": ("connection", "rate_limited", lambda: diagnosed(failing("create_return"))),
+    "503": ("connection", "unavailable", lambda: diagnosed(failing("create_return", "unavailable"))),
+    "500": ("connection", "internal_error", lambda: diagnosed(failing("get_order", "internal_error"))),
+    "two returns": ("idempotency", "made_twice", lambda: diagnosed(FakeTools(), spoil=made_again("R-2", None))),
+    "one return and a stale record": (
+        "persistence", "sent_without_intent",
         lambda: diagnosed(FakeTools(), plant=unguarded("DELETE FROM effect WHERE name = 'create_return'")),
     ),
-    "external_notification": ("rate_limited", lambda: diagnosed(failing("send_return_notice"))),
+    "only the notice is missing": (
+        "external_notification", "rate_limited", lambda: diagnosed(failing("send_return_notice")),
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("label", LABELS)
-def test_each_kind_of_fault_has_its_label(label: str):
-    code, scene = LABELS[label]
+@pytest.mark.parametrize("name", LABELS)
+def test_each_kind_of_fault_has_its_label(name: str):
+    label, code, scene = LABELS[name]
     found = scene()
     first = found["first_deviation"]
     assert (first["label"], first["code"]) == (label, code)
@@ -96,6 +112,14 @@ def test_each_kind_of_fault_has_its_label(label: str):
     assert first["evidence"] != []
     assert first["at"] is not None
     assert first["checkpoint"] is not None or first["step_id"] is not None
+
+
+def test_a_requester_without_the_scope_is_stopped_before_any_call_and_that_is_the_decision_boundary():
+    tools = FakeTools()
+    found = diagnosed(tools, scopes=frozenset())
+    first = found["first_deviation"]
+    assert (first["label"], first["code"], first["cause"]) == ("decision_boundary", "scope_missing", "tool_not_exposed")
+    assert (first["checkpoint"] is not None, tools.requests) == (True, [])
 
 
 STALE = {
