@@ -104,6 +104,11 @@ def test_a_new_snapshot_of_the_same_orders_is_told_by_the_next_read(tmp_path: Pa
 AGAINST: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"note": "changed"}, {}, "raise its version"),
     ({"version": 1}, {"policies": [policy(owner="another")]}, "a change of rules is a new version"),
+    (
+        {},
+        {"policies": [policy(approval_thresholds=[{"currency": "JPY", "amount": 90_000}])]},
+        "policy-v12 was loaded with other rules; a change of rules is a new version",
+    ),
     ({"version": 2, "customer_id": "C-9"}, {}, "keeps its customer"),
     ({"version": 2, "currency": "USD"}, {}, "keeps its customer and its currency"),
     ({"version": 2, "lines": [line("L0"), line("L1", quantity=2)]}, {}, "keep their place"),
