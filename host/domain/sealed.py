@@ -22,6 +22,7 @@ CUTS = ("seal_cut", "calls.seal_cut")
 RESTORES = ("seal_restored", "calls.seal_restored")
 NAMED_MAX = 50  # lines of one finding
 PENDING_SECONDS = 60.0  # what is new is sealed within a second, where anything works at all
+_GONE = "sealed lines are gone"
 _NO_TIME = "1970-01-01T00:00:00Z"  # of a line that says none
 LONGEST_TRANSACTION = timedelta(minutes=15)  # an owner's; a step's is a thousandth of that
 
@@ -152,6 +153,9 @@ class Walk:
     def line(self, line: Line) -> None:
         """Take the next line."""
         gap = line.n != self.last + 1
+        if line.n <= self.last:  # a database gives each number once and in order; an export may hold anything
+            self._out_of_place(line)
+            return
         if gap:
             self._gap(self.last + 1, line.n - 1)
         self.place = chained(self.place, line.n, line.source, line.row_id, line.sealed)
@@ -206,7 +210,16 @@ class Walk:
     def _gap(self, first: int, last: int) -> None:
         self.explained = True
         lines = f"line {first}" if first == last else f"lines {first} to {last}"
-        self._find(Kind.REMOVED, first, (lines,), "sealed lines are gone")
+        self._find(Kind.REMOVED, first, (lines,), _GONE)
+
+    def _out_of_place(self, line: Line) -> None:
+        self.out.lines += 1
+        one = Finding(self.of.side, Kind.REMOVED, line.n, (f"line {line.n}",), _GONE)
+        if one in self.out.findings:
+            self.out.findings.remove(one)
+            self._find(Kind.REORDERED, line.n, (line.name,), f"it stands behind line {self.last}")
+        else:
+            self._find(Kind.INSERTED, line.n, (line.name,), f"it stands behind line {self.last}")
 
     def _held(self, line: Line, *, fits: bool) -> None:
         self.batch.append(line)

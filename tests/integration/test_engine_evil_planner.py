@@ -36,6 +36,11 @@ ELSEWHERE = {
 }
 
 
+# in which transaction each row came that tells of it
+ITS_COMMITS: LiteralString = """
+    SELECT 'audit', xmin::text FROM audit WHERE action = 'alert' UNION ALL SELECT 'refusal', xmin::text FROM refusal
+    UNION ALL SELECT 'decision', xmin::text FROM decision WHERE outcome = 'deny' UNION ALL
+    (SELECT 'checkpoint', xmin::text FROM checkpoint ORDER BY seq DESC LIMIT 1)"""
 REFUSED: LiteralString = "SELECT code, tool FROM refusal WHERE workflow_id = %(id)s"
 
 
@@ -53,7 +58,9 @@ def test_another_order_is_denied_before_any_request_in_every_state_with_an_alert
             end = await settle(parts, await take(parts))
             alerts = await rows(parts, "SELECT result, details ->> 'tool' FROM audit WHERE action = 'alert'")
             refused = await rows(parts, "SELECT code, arguments ->> 'order_id' FROM refusal")
+            commits = await rows(parts, ITS_COMMITS)
         assert (end.task.state, end.task.reason) == ("NEEDS_REVIEW", "foreign_resource")
+        assert (len(commits), len({commit for _, commit in commits})) == (4, 1), commits
         assert end.control.control is Control.NEEDS_HUMAN
         assert alerts == [("foreign_resource", tool)]
         assert refused == [("foreign_resource", "A-999")]

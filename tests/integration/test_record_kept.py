@@ -242,6 +242,17 @@ async def test_an_export_verifies_by_itself_with_the_public_keys_alone_and_no_li
     end = json.dumps({"end": {"host": counts["host"] - 1, "tools": counts["tools"]}}).encode()
     found = sealed.verified_export([*missing[:-1], end], keys)["host"].findings
     assert [(finding.kind, finding.rows) for finding in found] == [(Kind.REMOVED, ("line 1",))]
+    # two that stand in each other's place, as they are or with each other's number; one put in, likewise
+    first = next(number for number, text in enumerate(texts) if '"line":[' in text and '"audit"' in text)
+    one, other = (json.loads(text)["line"] for text in texts[first : first + 2])
+    n, m = one[0], other[0]
+    for lines, kind in (((other, one), Kind.REORDERED), (([n, *other[1:]], [m, *one[1:]]), Kind.REORDERED),
+                        ((one, one, other), Kind.INSERTED), ((one, [m, *one[1:]]), Kind.CHANGED)):  # fmt: skip
+        put = [json.dumps({"side": "host", "line": line}).encode() for line in lines]
+        end = json.dumps({"end": counts | {"host": counts["host"] + len(put) - 2}}).encode()
+        found = sealed.verified_export([*whole[:first], *put, *whole[first + 2 : -1], end], keys)["host"].findings
+        assert {finding.kind for finding in found} == {kind}, (kind, found)
+        assert f"{one[1]} {one[2]}" in {row for finding in found for row in finding.rows}, (kind, found)
 
 
 @asynchronous

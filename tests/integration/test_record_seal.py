@@ -45,6 +45,10 @@ PLANTED_CALL = (
 )
 KATO = "UPDATE audit SET actor = 'kato' WHERE resource = 'N-2'"
 ERASED = "UPDATE audit SET details = '{\"erased\": true}' WHERE resource = 'N-2'"
+SWAPPED_CALLS = (
+    "UPDATE calls.seal_link SET n = n + 1000 WHERE row_id IN ('{CALL}', ({CALL} - 1)::text)",
+    "UPDATE calls.seal_link l SET n = k.n - 1000 FROM calls.seal_link k WHERE least(l.n, k.n) > 1000 AND l.n <> k.n",
+)
 # what is done to which side, what is found there, and a name in it. Line {L2} seals row {N2}; the last call is {CALL}.
 SPOILED: list[tuple[SideName, tuple[str, ...], str, str]] = [
     ("host", (KATO,), "changed", "audit {N2}"),
@@ -68,6 +72,12 @@ SPOILED: list[tuple[SideName, tuple[str, ...], str, str]] = [
     ("tools", ("DELETE FROM calls.log WHERE seq = {CALL}",), "removed", "call {CALL}"),
     ("tools", (PLANTED_CALL,), "inserted", "call "),
     ("host", ("UPDATE seal_link SET sealed = '{\"a\": 1}' WHERE n = {L2}",), "changed", "audit {N2}"),
+    ("tools", ("UPDATE calls.seal_link SET sealed = '{\"a\": 1}' WHERE row_id = '{CALL}'",), "changed", "call {CALL}"),
+    ("tools", ("DELETE FROM calls.log WHERE seq = (SELECT row_id::bigint FROM calls.seal_link WHERE n = 1)",
+               "DELETE FROM calls.seal_link WHERE n = 1"), "removed", "line 1"),
+    ("tools", SWAPPED_CALLS, "reordered", "call {CALL}"),
+    ("tools", ("UPDATE calls.seal_head SET signed = NULL, at = at - interval '1 hour'",), "unsigned", "lines 1 to "),
+    ("tools", ("UPDATE calls.seal_chain SET chain_id = gen_random_uuid()",), "rewritten unsigned", "lines 1 to "),
 ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -91,6 +91,32 @@ async def _until_ready(tools: Dispatcher) -> None:
             await asyncio.sleep(0.05)
 
 
+SAYS_DONE: LiteralString = "SELECT count(*) FROM calls.log WHERE tool = 'create_return' AND outcome = 'ok'"
+EFFECTS: dict[str, LiteralString] = {
+    "create_return": "SELECT xmin::text FROM returns.returns",
+    "send_return_notice": "SELECT xmin::text FROM notices.outbox",
+    "cancel_return": "SELECT xmin::text FROM returns.cancellations",
+}
+
+
+def test_what_a_call_did_its_token_and_its_row_in_the_log_are_of_one_commit(shop: Shop) -> None:
+    async def scene(tools: Dispatcher) -> None:
+        number = await made_return(tools)
+        for name in ("send_return_notice", "cancel_return"):
+            given(await ask(tools, name, {**ORDER, "return_id": number}, key=name))
+
+    shop.run(scene)
+    for tool, effect in EFFECTS.items():
+        ((logged, used),) = shop.rows(
+            "SELECT l.committed_in::text, t.xmin::text FROM calls.log AS l JOIN calls.token_used AS t USING (iss, jti)"
+            " WHERE l.tool = %s AND l.outcome = 'ok'",
+            tool,
+        )
+        assert logged == shop.one(effect), tool
+        # a notice's token is used before its mail leaves, and what came of it is known after
+        assert (int(used) < int(logged)) if tool == "send_return_notice" else (used == logged), tool
+
+
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_commit_whose_answer_is_lost_is_told_as_unknown_and_found_by_its_key(shop: Shop, committed: bool) -> None:
     """The connection breaks right after COMMIT has reached the server, or right before."""
@@ -100,6 +126,7 @@ def test_a_commit_whose_answer_is_lost_is_told_as_unknown_and_found_by_its_key(s
             given(await ask(tools, "find_return", ORDER, key="warm", attempt=1))
             wire.cut_at_commit(after=committed)
             lost = await ask(tools, "create_return", {**ORDER, **RETURN}, key="K")
+            assert shop.one(SAYS_DONE) == int(committed)
             found = given(await ask(tools, "find_return", ORDER, key="K"))
             return lost, found, await ask(tools, "create_return", {**ORDER, **RETURN}, key="K", attempt=2)
 

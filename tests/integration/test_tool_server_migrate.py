@@ -25,6 +25,12 @@ from tool_server.store.migrate import (
 )
 from tool_server.store.roles import ROLES, RolesError
 
+# a tool server knows calls and effects, and nothing of whose work they are a part
+OF_THE_HOSTS_TRADE = (
+    "SELECT relnamespace::regnamespace::text, relname FROM pg_class"
+    " WHERE relnamespace::regnamespace::text !~ '^pg_' AND relname ~ 'workflow|run|checkpoint|plan|step|session'"
+)
+
 
 @pytest.fixture
 def database() -> Iterator[ToolDatabase]:
@@ -45,6 +51,7 @@ def test_an_empty_database_gets_every_file_once_and_a_second_run_changes_nothing
     assert (second.applied, second.version) == ((), NEWEST)
     assert set(first.roles.passwords_set) == set(ROLES)
     assert len(rows(database, "SELECT 1 FROM schema_version")) == len(MIGRATIONS)
+    assert rows(database, OF_THE_HOSTS_TRADE) == []
 
 
 def test_a_role_that_a_later_release_brought_stands_where_a_new_database_has_it(database: ToolDatabase) -> None:
