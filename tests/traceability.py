@@ -60,6 +60,11 @@ TABLE: tuple[Row, ...] = (
         "unit/offered::a_tool_that_one_factor_takes_out_is_gone_and_every_other_stays",
         "unit/offered::an_empty_factor_leaves_nothing_and_never_all",
         "integration/engine_decisions::an_empty_factor_leaves_no_tool_and_never_all")),
+    Row("what a tool says in words, and an address in it, is obeyed by nobody and opened by nobody", (
+        "integration/engine_evil_planner::an_instruction_inside_data_changes_neither_the_tools_offered_nor_what_is_done",
+        "security/texts_and_links::an_order_and_rules_that_speak_to_a_planner_change_neither_tools_nor_calls_nor_the_end",
+        "security/texts_and_links::titles_and_aliases_that_speak_to_a_planner_change_neither_tools_nor_calls_nor_the_end",
+        "security/texts_and_links::an_address_is_text_in_every_block_of_a_page")),
     Row("no address is taken from an argument or a token", (
         "security/no_addresses::no_argument_takes_an_address",
         "security/no_addresses::the_tool_server_has_nothing_to_fetch_with",
