@@ -156,7 +156,8 @@ TABLE: tuple[Row, ...] = (
         "integration/engine_verify::a_read_back_of_another_order_line_or_amount_has_to_be_undone_and_is_never_done")),
     Row("120 cases", (
         "unit/evaluation_cases::there_are_120_cases_with_the_count_of_each_category",
-        "unit/evaluation_cases::every_row_writes_out_its_six_expectations_and_its_four_flags")),
+        "unit/evaluation_cases::every_row_writes_out_its_six_expectations_and_its_four_flags",
+        "e2e/cli_evaluate_whole::all_120_cases_end_as_the_rules_have_it_and_nothing_is_left_unaccounted_for")),
     Row("the record: changed, removed, put in, reordered, cut off, written anew by one side", (
         "integration/record_seal::what_a_superuser_spoils_is_found_and_named",
         "integration/record_seal::an_end_that_was_cut_off_with_its_seals_is_missed_by_the_other_side",
@@ -226,7 +227,16 @@ TABLE: tuple[Row, ...] = (
         "e2e/cli_rollout::a_stage_is_closed_by_ten_cases_and_both_sides_and_stands_in_the_form")),
     Row("a way back to the last release that passed", (
         "integration/releases::a_rollback_is_for_new_cases_and_every_case_goes_on_under_the_release_that_it_began_with",
-        "integration/releases::a_program_that_lacks_the_release_of_an_open_case_does_not_start")),
+        "integration/releases::a_program_that_lacks_the_release_of_an_open_case_does_not_start",
+        "e2e/cli_release::a_release_is_recorded_by_its_passing_report_once_and_shown_with_who_and_by_what",
+        "e2e/cli_evaluate_whole::a_release_is_recorded_by_the_report_of_a_real_run")),
+    Row("a change of one part, by what it mended and what it broke", (
+        "unit/evaluation_compare::eight_of_eight_fixed_and_two_notices_twice_among_35_normal_cases_is_a_regression",
+        "unit/evaluation_compare::what_has_to_be_equal_and_is_not_is_named_and_nothing_is_compared",
+        "e2e/cli_evaluate_whole::a_change_is_judged_by_real_reports_from_before_it_and_after_it")),
+    Row("an evaluation that finds what is planted, where it is, and says so", (
+        "e2e/cli_evaluate_defects::a_planted_defect_is_found_where_it_is",
+        "e2e/cli_evaluate_defects::the_same_cases_without_a_defect_are_red_for_nothing_but_their_count")),
     Row("fewer approvals are a new version", (
         "integration/asked_approvals::a_removed_or_other_approval_under_the_same_version_is_refused",)),
     Row("three examples of a structured judgement's intake", later="the intake of messages (Y1-11)"),

@@ -281,6 +281,10 @@ def test_what_cannot_be_run_is_said_before_anything_is_started(cli: Cli, tmp_pat
     others = cli("eval", "retail", str(tmp_path / "shop.json"), "--report", str(tmp_path / "retail"))
     assert (others.code, "return 2-0: U-cyn has no delivered order #R1002" in others.err) == (2, True)
     assert not (tmp_path / "retail").exists()
+    nobodys = cli("eval", "run", "--changed", "nobody", "--report", str(tmp_path / "changed"))
+    assert (nobodys.code, "--changed 'nobody' is no part" in nobodys.err) == (2, True)
+    assert "The parts are: orchestrator, tool, " in nobodys.err
+    assert not (tmp_path / "changed").exists()
     other = cli.with_settings(KESSAI_POLICY_VERSION="policy-v13")
     assert other("eval", "--cases", str(written(tmp_path, [case])), "--report", str(tmp_path / "other")).code == 2
 
