@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from host.commands import releases as commands
+from host.commands.exits import CommandError, Exit
 from host.database import NotReadyError, database
 from host.engine.accept import Origin, accept, read_case
 from host.engine.drive import drive
+from host.settings import Settings
 from host.store import releases
 from host.store.errors import ActRefusedError, InvariantError, ReleaseMovedError
+from host.workflows.catalogue import BY_RELEASE
 from tests.support.cluster import database_name, dsn_of
 from tests.support.engine import CASE, DESK, KINDS, PINS, asynchronous, no_wake, rows, settle
 from tests.support.fake_tools import FakeTools, rejected
 from tests.support.raw_sql import refused
+from tests.support.records import fits
 from tests.support.releases import NEXT, SATO, owner, record, roll_back, take_new, two_releases
 
 _RECORD = """
@@ -46,6 +52,35 @@ async def test_a_rollback_is_for_new_cases_and_every_case_goes_on_under_the_rele
         moved = await rows(parts, "SELECT DISTINCT w.release, m.release FROM workflow w JOIN checkpoint c USING"
                                   " (workflow_id) JOIN legal_transition m USING (move_id) ORDER BY 1")  # fmt: skip
         assert moved == [("returns-1", "returns-1"), ("returns-2", "returns-2")]
+
+
+@pytest.mark.parametrize("named", [None, "returns-1"])
+def test_the_command_goes_back_to_the_last_that_passed_and_says_who_why_and_from_where(
+    named: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(commands, "BY_RELEASE", {**BY_RELEASE, (NEXT.kind, NEXT.release): NEXT})
+
+    @asynchronous
+    async def run() -> None:
+        async with two_releases(FakeTools()) as parts:
+            await record(parts, "returns-1")
+            await record(parts, "returns-2")
+            owners = dsn_of(database_name(parts.pool.conninfo))
+            settings = Settings(dsn=parts.pool.conninfo, migrate_dsn=owners)
+            assert await commands.rollback(settings, named, None, "sato", "no effect", as_json=True) is Exit.DONE
+            assert (await drive(parts, await take_new(parts))).task.release == "returns-1"
+            if named is not None:
+                with pytest.raises(CommandError, match="begin under returns-1 already"):
+                    await commands.rollback(settings, named, None, "sato", "again", as_json=True)
+
+    run()
+    view = fits(json.loads(capsys.readouterr().out), "command.release_list.json")
+    assert [one["act"] for one in view["history"]] == ["record", "record", "rollback"]
+    back = view["history"][-1]
+    assert (back["release"], back["left_release"]) == ("returns-1", "returns-2")
+    assert (back["by"]["name"], back["by"]["reason"]) == ("sato", "no effect")
+    (returns,) = (one for one in view["kinds"] if one["kind"] == "returns")
+    assert (returns["begins_under"], returns["carried"]) == ("returns-1", ["returns-1", "returns-2"])
 
 
 @asynchronous
