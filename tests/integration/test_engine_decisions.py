@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
+from host.commands.records import Selection, listed
 from host.domain.control import Control, Execution
 from host.domain.workflow import Language
 from host.engine.drive import drive
+from host.settings import Settings
 from host.workflows.returns import RETURNS
 from shared_contracts.returns import DECISION_TABLE
 from shared_contracts.tools import TOOLS
@@ -17,6 +20,7 @@ from tests.support.engine import DESK, advance_clock, asynchronous, engine, rows
 from tests.support.fake_tools import FakeTools, rejected, yen
 from tests.support.scripted_planner import ScriptedPlanner
 
+EXCEPTIONS = Selection(state=None, kind=None, exceptions=True, before=None, most=10)
 READS = ["get_order", "check_return_policy"]
 
 
@@ -264,7 +268,7 @@ def test_a_refusal_is_never_tried_again_and_goes_where_its_class_says(tool, code
 
 
 @pytest.mark.parametrize("tool", ["create_return", "send_return_notice"])
-def test_an_answer_of_200_that_says_rejected_is_no_success(tool):
+def test_an_answer_of_200_that_says_rejected_is_no_success(tool, capsys):
     @asynchronous
     async def run() -> None:
         tools = FakeTools()
@@ -273,10 +277,15 @@ def test_an_answer_of_200_that_says_rejected_is_no_success(tool):
             state = await settle(parts, await take(parts))
             ((execution,),) = await rows(parts, "SELECT execution_state FROM call ORDER BY step DESC LIMIT 1")
             ((outcome,),) = await rows(parts, "SELECT outcome FROM effect ORDER BY step DESC LIMIT 1")
+            await listed(Settings(dsn=parts.pool.conninfo), EXCEPTIONS, as_json=True)
         assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", "create_rejected")
         assert (execution, outcome) == ("failed", "rejected")
 
     run()
+    (row,) = json.loads(capsys.readouterr().out)["workflows"]  # `kessai list --exceptions --json`
+    stands = (row["state"], row["reason"], row["handover_reason"])
+    assert stands == ("NEEDS_REVIEW", "create_rejected", "rule_exception")
+    assert (row["effects"][-1]["name"], row["effects"][-1]["outcome"]) == (tool, "rejected")
 
 
 REASONS = {"scope": "scope_missing", "listing": "tool_unavailable", "tenant": "foreign_tenant"}
