@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,10 +20,12 @@ from psycopg_pool import AsyncConnectionPool
 from host.engine.accept import Origin, accept, read_case
 from host.engine.parts import Parts
 from host.engine.wake import Wake, queue_app, waker
+from host.settings import Settings
 from tests.support.engine import CASE, DESK, KINDS, PINS, asynchronous, engine, no_wake, owners
 from tests.support.fake_tools import FakeTools
 from tests.support.worker_process import Worker, until, worker
 
+BY_DEFAULT: int = Settings.model_fields["concurrency"].default
 EVERY_SESSION = "pid <> pg_backend_pid()"
 THE_ONE_THAT_LISTENS = "query LIKE 'LISTEN%%'"
 
@@ -79,8 +82,11 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stage, Worker]]:
-    """One worker for the tests that do not end it."""
-    with stage_in(tmp_path_factory.mktemp("effects")) as found, worker(found.dsn, found.directory) as process:
+    """One worker for the tests that do not end it, with as many cases at a time as nobody has said."""
+    with (
+        stage_in(tmp_path_factory.mktemp("effects")) as found,
+        worker(found.dsn, found.directory, concurrency=BY_DEFAULT) as process,
+    ):
         yield found, process
 
 
@@ -119,6 +125,26 @@ def test_a_wake_up_drives_its_workflow_and_leaves_no_job_behind(running):
     until(lambda: stage.ask(query, [str(one) for one in ids]) == [])
     assert [stage.effects(one) for one in ids] == [["create_return", "send_return_notice"]] * 5
     assert (stage.directory / "refreshed").exists()
+
+
+def test_by_default_one_case_is_driven_at_a_time(running):
+    stage, _ = running
+    assert BY_DEFAULT == 1
+    hold = stage.directory / "hold-create_return"
+    hold.touch()
+    ids = submit(stage, 3)
+    held = until(lambda: [one for one in ids if stage.effects(one)])
+    time.sleep(0.3)  # long enough for a worker that takes a second one to have taken it
+    leased = stage.ask("SELECT workflow_id FROM workflow WHERE lease_owner IS NOT NULL AND workflow_id = ANY (%s)", ids)
+    hold.unlink()
+    stage.completed(ids)
+    assert leased == [(held[0],)]
+    spans = stage.ask(
+        "SELECT min(started_at), max(ended_at) FROM attempt WHERE workflow_id = ANY (%s) GROUP BY workflow_id"
+        " ORDER BY 1", ids
+    )  # fmt: skip
+    assert len(spans) == 3
+    assert all(ended <= begun for (_, ended), (begun, _) in pairwise(spans))
 
 
 def test_a_case_whose_wake_up_was_lost_is_brought_by_the_sweeper(running):

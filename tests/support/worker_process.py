@@ -1,6 +1,6 @@
 """A real worker in a process of its own, over tools whose effects lie in a directory and outlive it.
 
-    python -m tests.support.worker_process DSN DIRECTORY LEASE_SECONDS
+    python -m tests.support.worker_process DSN DIRECTORY LEASE_SECONDS CONCURRENCY
 
 `hold-<tool>` in the directory keeps a call of that tool on the wire, after its effect, until the file is gone;
 `busy-<tool>` lets one call of it be refused as one too many.
@@ -83,7 +83,7 @@ class DirectoryTools(FakeTools):
         return {**super().new_notice(arguments), "message_id": f"<n{time.monotonic_ns()}@shop.example>"}
 
 
-async def main(dsn: str, directory: Path, lease_seconds: float) -> None:
+async def main(dsn: str, directory: Path, lease_seconds: float, concurrency: int) -> None:
     queue = queue_app(dsn)
 
     async def refresh() -> None:
@@ -93,16 +93,17 @@ async def main(dsn: str, directory: Path, lease_seconds: float) -> None:
     async with AsyncConnectionPool(dsn, **options) as pool, queue.open_async():
         parts = await parts_over(pool, DirectoryTools(directory), lease_seconds=lease_seconds, owner=str(os.getpid()))
         (directory / f"ready-{os.getpid()}").touch()
-        await work(parts, queue, waker(queue), refresh, concurrency=2)
+        await work(parts, queue, waker(queue), refresh, concurrency)
 
 
 Worker = subprocess.Popen[bytes]
 
 
 @contextmanager
-def worker(dsn: str, directory: Path, lease_seconds: float = 15.0) -> Iterator[Worker]:
+def worker(dsn: str, directory: Path, lease_seconds: float = 15.0, concurrency: int = 2) -> Iterator[Worker]:
     """A worker that is at work; killed at the end if it still is."""
-    argv = [sys.executable, "-m", "tests.support.worker_process", dsn, str(directory), str(lease_seconds)]
+    settings = (dsn, str(directory), str(lease_seconds), str(concurrency))
+    argv = [sys.executable, "-m", "tests.support.worker_process", *settings]
     process = subprocess.Popen(argv, cwd=ROOT)
     try:
         until((directory / f"ready-{process.pid}").exists, 30)
@@ -124,4 +125,4 @@ def until(holds: Callable[[], Any], seconds: float = 20.0) -> Any:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])))
