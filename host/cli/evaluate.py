@@ -185,6 +185,10 @@ def gate(
 def compare(
     before: Annotated[Path, typer.Argument(metavar="BEFORE", help="The report.json before the change.")],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="The report.json after it.")],
+    directory: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="DIR", help="Where comparison.json goes; else beside AFTER."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say what one change mended and what it broke: the cases that had failed, their neighbours, and the others.
@@ -192,12 +196,15 @@ def compare(
     The groups are chosen from the report before. Data, cases, faults and where they strike, seed, limits and how many
     run at a time have to be equal, and AFTER has to name the one part that was changed.
 
+    What came of it is kept in comparison.json, with the cases of each group and the states and tools that chose them,
+    over an earlier one. Of two that cannot be compared nothing is written.
+
     \b
     kessai eval compare before/report.json after/report.json
     """
     from host.commands import evaluate
 
-    sys.exit(evaluate.compare(before, after, as_json=as_json))
+    sys.exit(evaluate.compare(before, after, directory, as_json=as_json))
 
 
 def html(

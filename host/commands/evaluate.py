@@ -1,7 +1,11 @@
-"""`eval gate` and `eval compare`: read reports, compute, show. Nothing is written; `gate` reads public keys beside."""
+"""`eval gate` and `eval compare`: read reports, compute, show; `gate` reads public keys beside.
+
+Invariant: nothing is written but the comparison, with the groups that it chose, and over nothing but an earlier one.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +14,13 @@ from pydantic import ValidationError
 
 from host.commands import evaluate_sheets
 from host.commands.exits import CommandError, Exit
-from host.commands.output import console, write_json
+from host.commands.output import console, say, write_json
 from host.commands.seal_keys import unsigned_here
 from host.evaluation.compare import compare as compared
+from host.evaluation.documents import CompareView
 from host.evaluation.gate import release_gate
 from host.settings import Settings
+from host.stack.files import write_whole
 from shared_contracts.base import M, dump, parse
 from shared_contracts.evaluation_report import FORMAT, EvaluationReport
 from shared_contracts.named_file import Unread, read_file
@@ -23,6 +29,7 @@ from shared_contracts.told import place
 
 REPORT_BYTES_MAX = 64_000_000  # ten thousand cases, which is as many as a report may hold
 WHAT, MEND = "report of an evaluation", "Name the report.json that an evaluation wrote."
+COMPARISON, COMPARISON_MODE = "comparison.json", 0o644  # nothing in it is secret or a person's
 _TOLD_MAX = 5
 
 
@@ -37,16 +44,39 @@ def gate(settings: Settings, path: Path, keys: Sequence[Path], *, as_json: bool)
     return Exit.DONE if view.passed else Exit.FAILED
 
 
-def compare(before: Path, after: Path, *, as_json: bool) -> Exit:
-    """Compare two reports; raises CommandError."""
+def compare(before: Path, after: Path, directory: Path | None, *, as_json: bool) -> Exit:
+    """Compare two reports and keep what came of it, beside the later one or in a directory; raises CommandError."""
     view = compared(read_report(before), read_report(after))
+    file = (after.parent if directory is None else directory) / COMPARISON
+    if view.comparison is not None:
+        _keep(file, view)
     if as_json:
         write_json(dump(view))
     else:
         evaluate_sheets.compare(console(), view)
     if view.comparison is None:
         return Exit.BAD_INPUT
+    say(f"comparison  {file}")
     return Exit.DONE if view.comparison.verdict == "fixed" else Exit.FAILED
+
+
+def _keep(file: Path, view: CompareView) -> None:
+    mend = "Name another directory with --report."
+    try:
+        if file.exists() and not _is_comparison(file):
+            raise CommandError(Exit.BAD_INPUT, f"{file} is there and is no comparison", f"It was left as it is. {mend}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, json.dumps(dump(view), ensure_ascii=False, indent=2) + "\n", COMPARISON_MODE)
+    except OSError as error:
+        raise CommandError(Exit.BAD_INPUT, f"{file} cannot be written: {error.strerror}", mend) from error
+
+
+def _is_comparison(file: Path) -> bool:
+    try:
+        read_document(file, CompareView, "comparison", "")
+    except CommandError:
+        return False
+    return True
 
 
 def read_report(path: Path) -> EvaluationReport:

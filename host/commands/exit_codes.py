@@ -219,7 +219,7 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
     "eval compare": {
         Exit.DONE: "fixed: what had failed is as expected, nothing is worse",
         Exit.FAILED: "partly fixed, no effect, or a regression: it says which",
-        Exit.BAD_INPUT: "no report of an evaluation, or two that cannot be compared",
+        Exit.BAD_INPUT: "no report of an evaluation, two that cannot be compared, or no place for what comes of it",
     },
     "up": _three("up", not_ready=_STACK),
     "down": _three("down", not_ready=_STACK),

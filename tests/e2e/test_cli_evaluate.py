@@ -72,6 +72,7 @@ def test_a_change_is_judged_by_its_exit_code_and_its_document(nowhere: Cli, tmp_
     next(one for one in failing if one["category"] == "midway_fault")["got"]["told_ja"] = "失敗しました。"
     before = written(tmp_path, "before.json", report(failing))
     changed = conditions(changed_component="notification")
+    kept = tmp_path / "comparison.json"
     after = {
         "fixed": (0, report(conditions=changed)),
         "no_effect": (1, report(failing, conditions=changed)),
@@ -79,14 +80,39 @@ def test_a_change_is_judged_by_its_exit_code_and_its_document(nowhere: Cli, tmp_
     }
     for verdict, (code, content) in after.items():
         path = written(tmp_path, "after.json", content)
+        kept.unlink(missing_ok=True)
         said = nowhere("eval", "compare", before, path, "--json")
-        assert (said.code, said.err) == (code, "")
+        assert (said.code, said.err.split()) == (code, [] if verdict is None else ["comparison", str(kept)])
         fits(said.json(), "command.eval_compare.json")
         compared = said.json()["comparison"]
         assert (None if compared is None else compared["verdict"]) == verdict
-        shown = nowhere("eval", "compare", before, path)
-        assert (shown.code, shown.err) == (code, "")
+        assert (json.loads(kept.read_bytes()) if kept.exists() else None) == (said.json() if verdict else None)
+        shown = nowhere("eval", "compare", before, path, "--report", str(tmp_path / "elsewhere" / "deep"))
+        assert shown.code == code
         assert (verdict if verdict is not None else "seed") in shown.out
+
+
+def test_a_comparison_is_kept_with_its_groups_over_an_earlier_one_and_over_nothing_else(nowhere: Cli, tmp_path: Path):
+    failing = cases()
+    failed = next(one for one in failing if one["category"] == "midway_fault")
+    failed["got"]["told_ja"] = "失敗しました。"
+    before = written(tmp_path, "before.json", report(failing))
+    after = written(tmp_path, "after.json", report(conditions=conditions(changed_component="notification")))
+    kept = tmp_path / "kept" / "comparison.json"
+    for _ in range(2):
+        assert nowhere("eval", "compare", before, after, "--report", str(kept.parent)).code == 0
+    groups = json.loads(kept.read_bytes())["comparison"]["groups"]
+    assert groups["failed"] == [failed["id"]]
+    in_one = [one for name in ("failed", "neighbours", "controls") for one in groups[name]]
+    assert sorted(in_one) == sorted(one["id"] for one in failing)
+    for another in (b"{}", b"mine", Path(before).read_bytes()):
+        kept.write_bytes(another)
+        said = nowhere("eval", "compare", before, after, "--report", str(kept.parent))
+        assert (said.code, said.out) == (2, "")
+        assert f"{kept} is there and is no comparison" in said.err
+        assert kept.read_bytes() == another
+    nothing = nowhere("eval", "compare", before, after, "--report", after)
+    assert (nothing.code, f"{after}/comparison.json cannot be written" in nothing.err) == (2, True)
 
 
 @pytest.mark.parametrize(
