@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from shared_contracts.operator import operator
-from shared_contracts.printed import json_text, plain
+from shared_contracts.printed import json_text, money, plain
 from tool_server.errors import ToolServerError
 
 NOT_READY = 15
@@ -238,17 +238,18 @@ def trust_approver(
 
     trusted = read_approver(file)
     done = asyncio.run(trust(_owner_dsn(), trusted, operator()))
-    person, most = trusted.approver, trusted.approver.limit
+    person = trusted.approver
     said = {Change.TRUSTED: "is trusted", Change.CHANGED: "is trusted on other terms than before"}
     _say(
         f"{person.name} of {person.tenant_id} {said.get(done, 'was trusted on these terms already')}: "
-        f"key {trusted.key.kid}, up to {most.amount} {most.currency} (minor units)"
+        f"key {trusted.key.kid}, up to {money(person.limit)}"
     )
 
 
 @approver.command("list", epilog=_EXITS)
 def list_approvers(as_json: Json = False) -> None:
     """List whose approvals are accepted, up to which amount, and whose key was revoked."""
+    from shared_contracts.base import Money, parse
     from tool_server.approvers import listed, told
 
     rows = [told(known) for known in asyncio.run(listed(_owner_dsn()))]
@@ -260,10 +261,10 @@ def list_approvers(as_json: Json = False) -> None:
         by = "trusted" if row["revoked_at"] is None else "revoked"
         after = f" after {row['substitutes_after_seconds']} s" if row["substitutes"] else ""
         shown.append((
-            row["name"], row["tenant_id"], f"{row['limit']['amount']} {row['limit']['currency']}",
+            row["name"], row["tenant_id"], money(parse(Money, row["limit"])),
             ", ".join(row["substitutes"]) + after, row["kid"], f"{by} by {row[f'{by}_by']} at {row[f'{by}_at']}",
         ))  # fmt: skip
-    _write_table(("name", "tenant", "limit, smallest unit", "substitutes", "key", "state"), shown)
+    _write_table(("name", "tenant", "up to", "substitutes", "key", "state"), shown)
 
 
 # a key's id may begin with a dash

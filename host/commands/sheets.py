@@ -30,7 +30,7 @@ from host.views import (
 from shared_contracts.base import dump
 from shared_contracts.contract import Risk
 from shared_contracts.digest import canonical_json
-from shared_contracts.printed import plain
+from shared_contracts.printed import money, plain
 from shared_contracts.record import Call, CallError, HeldBy, Record
 
 
@@ -148,8 +148,8 @@ def _approvals(to: Console, shown: Record) -> None:
             "version", "what", "amount", "asked", "until", "decision", "by", "at", "reason", title="\napprovals"
         )
         for one in shown.approvals:
-            amount = f"{one.action.amount.amount} {one.action.amount.currency}"
-            asked = (one.version, f"{one.action.tool} for {one.action.resource}", amount, _at(one.requested_at))
+            what, amount = f"{one.action.tool} for {one.action.resource}", money(one.action.amount)
+            asked = (one.version, what, amount, _at(one.requested_at))
             decided = (one.decision or "none yet", one.approver, _at(one.decided_at), one.reason)
             add(made, *asked, _at(one.expires_at), *decided)
         to.print(made)
@@ -252,9 +252,9 @@ def keys(to: Console, page: KeyList) -> None:
 
 def approvers(to: Console, page: ApproverList) -> None:
     """Show who may decide, and whose key counts."""
-    made = table("name", "tenant", "up to, smallest unit", "key", "state")
+    made = table("name", "tenant", "up to", "key", "state")
     for one in page.approvers:
-        limit = "no right to decide" if one.limit is None else f"{one.limit.amount:,} {one.limit.currency}"
+        limit = "no right to decide" if one.limit is None else money(one.limit)
         if one.kid is None:
             state = f"no key: kessai approver add {one.name}"
         elif one.revoked_at is not None:
@@ -273,7 +273,7 @@ def approval(to: Console, seen: ApprovalView) -> None:
         "workflow": f"{seen.workflow_id}, version {seen.version}",
         "order": f"{action.resource} of {action.tenant_id}, order version {action.order_version}",
         "rules": action.policy_version,
-        "amount": f"{action.amount.amount:,} {action.amount.currency} (in the currency's smallest unit)",
+        "amount": money(action.amount),
         "goes to": action.destination_ref,
         "requester": f"{seen.requester}, request {seen.request_id}",
         "call": f"{action.tool} (contract {action.contract_version}) {arguments}",

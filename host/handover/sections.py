@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from host.handover.blocks import Cell, Note, Pairs, Section, Table, Verbatim, at
-from shared_contracts.base import Money
 from shared_contracts.digest import canonical_json
 from shared_contracts.handover import Fault, HandedAttempt, HandedCall, HandedEffect, HandedRead, Handover, OtherCase
+from shared_contracts.printed import money
 
 
 def sections(h: Handover) -> tuple[Section, ...]:
@@ -217,7 +217,7 @@ def _approvals(h: Handover) -> Table:
     head = ("version", "tool", "amount", "asked", "until", "decision", "by", "at", "looked, s", "event", "digest")
     rows = tuple(
         (
-            str(one.version), one.tool, _money(one.amount), at(one.requested_at), at(one.expires_at),
+            str(one.version), one.tool, money(one.amount), at(one.requested_at), at(one.expires_at),
             one.decision or "none", _some(one.approver), at(one.decided_at),
             "-" if one.approval_seconds is None else _number(one.approval_seconds), _some(one.event_id),
             Verbatim(one.action_digest),
@@ -225,10 +225,6 @@ def _approvals(h: Handover) -> Table:
         for one in h.approvals
     )  # fmt: skip
     return Table(head, rows, "Nobody was asked.")
-
-
-def _money(amount: Money) -> str:
-    return f"{amount.amount} {amount.currency}"
 
 
 def _engaged(h: Handover) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import stat
 from datetime import datetime
@@ -120,7 +121,7 @@ def test_what_is_decided_on_is_shown_from_the_database(desk: Cli, waiting: dict[
     ):  # fmt: skip
         assert word in shown.out, word
     amount = waiting["approvals"][-1]["action"]["amount"]["amount"]
-    assert f"{amount:,} JPY" in shown.out
+    assert re.search(f"^amount +{amount:,} JPY$", shown.out, re.MULTILINE)
     assert "--yes --digest" in shown.err
     run = desk("run", waiting["workflow_id"])
     assert (run.code, f"approve {waiting['workflow_id']} --as NAME" in run.out) == (10, True)

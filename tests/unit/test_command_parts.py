@@ -16,7 +16,8 @@ from host.commands.follow import line, rests
 from host.commands.output import write_json
 from host.store.record import Moment, Standing
 from host.workflows.returns import ENDS, S
-from shared_contracts.printed import plain
+from shared_contracts.base import Money
+from shared_contracts.printed import money, plain
 
 CODES = {
     "COMPLETED": 0, "REJECTED": 0, "WAITING_APPROVAL": 10, "NEEDS_REVIEW": 11, "EXPIRED": 12,
@@ -72,6 +73,22 @@ def test_only_an_end_or_a_wait_for_a_person_is_a_rest(changes, resting):
 def test_text_from_outside_loses_every_character_that_could_move_a_cursor():
     assert plain("a\x1b[31mb\x07c\u202ed\x9be") == "a�[31mb�c�d�e"
     assert plain("返品番号 R-1") == "返品番号 R-1"
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "written"),
+    [
+        (54_994, "USD", "549.94 USD"),
+        (5, "EUR", "0.05 EUR"),
+        (123_456_700, "USD", "1,234,567.00 USD"),
+        (0, "USD", "0.00 USD"),
+        (54_994, "JPY", "54,994 JPY"),
+        (54_994, "KWD", "54.994 KWD"),
+        (54_994, "XTS", "54,994 XTS (in its smallest unit)"),
+    ],
+)
+def test_an_amount_is_written_as_people_write_it(amount: int, currency: str, written: str):
+    assert money(Money(amount=amount, currency=currency)) == written
 
 
 def test_json_moves_no_cursor_and_means_what_it_meant(capsys: pytest.CaptureFixture[str]):
