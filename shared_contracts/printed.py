@@ -42,7 +42,12 @@ def money(of: Money) -> str:
 
 def json_text(value: Any) -> str:
     """Write one JSON value; letters that are not to be seen stand there as escapes, which mean the same."""
-    return _BEYOND.sub(_seen, json.dumps(value, ensure_ascii=False, indent=2))
+    return escaped(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def escaped(text: str) -> str:
+    """Give JSON text with those letters as escapes."""
+    return text if text.isprintable() else _BEYOND.sub(_seen, text)
 
 
 def _seen(found: re.Match[str]) -> str:

@@ -69,7 +69,8 @@ TABLE: tuple[Row, ...] = (
         "security/no_addresses::no_argument_takes_an_address",
         "security/no_addresses::the_tool_server_has_nothing_to_fetch_with",
         "security/no_addresses::whatever_of_the_host_knows_the_network_is_named_here",
-        "contract/tool_client_wire::no_redirect_carries_the_token_away")),
+        "contract/tool_client_wire::no_redirect_carries_the_token_away",
+        "contract/tool_client_wire::no_redirect_leads_away_what_is_asked_beside_the_endpoint")),
     Row("another issuer speaks for its own tenants alone", (
         "security/forgery::an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told",
         "security/token_keys::an_issuer_whose_tenants_are_not_said_is_trusted_for_none")),

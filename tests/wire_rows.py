@@ -23,6 +23,14 @@ SERVER_MUST: dict[str, tuple[str, ...]] = {
     "calls are limited in their rate": (
         "contract/edge_rate::a_principal_above_its_rate_is_told_to_wait_and_nothing_is_executed",
         "contract/edge_rate::a_tenant_has_a_rate_of_its_own_whoever_calls"),
+    "what people and models are shown of an output paints and turns nothing": (
+        f"{_ONE}what_is_not_to_be_seen_is_an_escape_in_the_text_of_a_result_and_itself_in_its_structured_part",),
+    "a revision that is not served is refused in every request, with those that are": (
+        "contract/edge_messages::a_revision_that_is_not_served_is_refused_on_every_request",
+        "contract/edge_messages::what_the_new_revision_wants_named_in_every_request_is_not_guessed_at",
+        f"{_EDGE}who_begins_with_a_revision_that_has_no_handshake_here_is_offered_the_newest_that_has"),
+    "both revisions are told the same of what is offered, and by whom": (
+        f"{_EDGE}both_revisions_answer_the_same_capabilities",),
     "outputs hold what the schema names and nothing of the inside": (
         "security/log_canary::a_caller_never_sees_why_a_handler_failed",
         f"{_EDGE}a_bug_in_a_handler_is_an_answer_with_a_code_and_the_server_lives"),
@@ -85,12 +93,16 @@ SERVER_SHOULD: dict[str, tuple[str, ...]] = {
 
 HOST: dict[str, tuple[str, ...]] = {
     "MUST: a tool's annotations decide nothing": (
-        f"{_EDGE}annotations_decide_nothing_on_the_server",
+        f"{_ONE}annotations_decide_nothing_on_the_server",
+        "contract/tool_client_readiness::what_a_list_says_of_a_tool_beside_its_contract_decides_nothing",
+        "integration/engine_annotations::a_case_goes_the_same_way_whatever_a_list_says_of_its_tools",
         "contract/tool_client_readiness::a_tool_of_another_contract_makes_the_server_not_ready"),
     "MUST: the token is in a header of every request and never in an address": (
         f"{_WIRE}the_token_is_in_the_header_and_nowhere_else",),
     "MUST: the token goes to no other server": (
-        f"{_WIRE}no_redirect_carries_the_token_away", f"{_WIRE}no_proxy_of_the_environment_sees_a_token"),
+        f"{_WIRE}no_redirect_carries_the_token_away",
+        f"{_WIRE}no_redirect_leads_away_what_is_asked_beside_the_endpoint",
+        f"{_WIRE}no_proxy_of_the_environment_sees_a_token"),
     "MUST: a challenge is read": (
         "unit/tool_client_headers::a_bearer_challenge_says_what_was_missing",
         f"{_PAIR}a_scope_that_is_missing_is_refused_with_the_challenge"),

@@ -35,9 +35,11 @@ def refusal(
     )
 
 
-def protocol_fault(number: int, text: str, rpc_id: RpcId = None) -> Response:
-    """Refuse a body with the error code that the protocol itself defines for its fault."""
-    return _answer(400, number, rpc_id, error_body("invalid_request", text))
+def protocol_fault(
+    number: int, text: str, rpc_id: RpcId = None, code: str = "invalid_request", more: Mapping[str, Any] | None = None
+) -> Response:
+    """Refuse a body with the error code that the protocol itself defines for its fault; `more` stands beside ours."""
+    return _answer(400, number, rpc_id, {**error_body(code, text), **({} if more is None else more)})
 
 
 def _answer(status: int, number: int, rpc_id: RpcId, data: dict[str, Any]) -> Response:

@@ -141,8 +141,8 @@ class Gate:
                 await self._pass_on(scope, _replay(outcome, receive), send, message)
                 return
             if message.tool is not None:
-                await self._parts.log_refusal(caller, message.tool, "invalid_request")
-            outcome = protocol_fault(message.number, message.text, message.rpc_id)
+                await self._parts.log_refusal(caller, message.tool, message.code)
+            outcome = protocol_fault(message.number, message.text, message.rpc_id, message.code, message.more)
         if outcome is not None:  # None: the caller has gone, and nobody waits for an answer
             log.warning("refused", code="invalid_request", status=outcome.status_code, jti=caller.claims.jti)
             await outcome(scope, receive, send)

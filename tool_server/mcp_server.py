@@ -21,6 +21,7 @@ from starlette.requests import Request
 
 from shared_contracts.contract import CONTRACT_META
 from shared_contracts.errors import ERROR_META, ERRORS, error_body
+from shared_contracts.printed import escaped
 from tool_server.answers import error_number
 from tool_server.call import Answer, Answered, Caller, Refused, refused
 from tool_server.gate import CALLER, REACHED
@@ -126,7 +127,8 @@ async def _result(
 def result_of(answer: Answer) -> mcp_types.CallToolResult:
     """Put an answer into the wire's shape; raises MCPError for what the protocol calls an error of its own.
 
-    The JSON text says the same as the structured part.
+    The JSON text says the same as the structured part, with escapes for letters that are not to be seen: it is what
+    people and models are shown.
     """
     match answer:
         case Answered(result=result):
@@ -162,4 +164,4 @@ def _body(code: str) -> dict[str, Any]:
 def _text(value: dict[str, Any]) -> mcp_types.TextContent:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     text.encode()  # a lone surrogate is a handler's bug, and has to come out while it can still be answered
-    return mcp_types.TextContent(type="text", text=text)
+    return mcp_types.TextContent(type="text", text=escaped(text))

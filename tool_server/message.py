@@ -6,10 +6,19 @@ or integer, a call without an id, or a body of one protocol revision under the h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp_types import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, PROTOCOL_VERSION_META_KEY
+from mcp_types import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    PROTOCOL_VERSION_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from shared_contracts.strict_json import NotJsonError, strict_json
 from tool_server.answers import RpcId
@@ -18,6 +27,7 @@ _NOTIFICATIONS = "notifications/"
 _ID_MAX = 2**63
 _OBJECT = (dict, type(None))
 CALL = "tools/call"
+SERVED = tuple(reversed(KNOWN_PROTOCOL_VERSIONS))  # the newest first; the library has no switch for any of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +46,17 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why the body is no message that is served; `number` is the protocol's own code, `tool` what it would call."""
+    """Why the body is no message that is served; `number` is the protocol's own code, `tool` what it would call.
+
+    `code` is our own row of it, `more` what the protocol wants told beside that.
+    """
 
     number: int
     text: str
     rpc_id: RpcId = None
     tool: str | None = None
+    code: str = "invalid_request"
+    more: Mapping[str, Any] | None = None
 
 
 def read_message(body: bytes, versions: list[str]) -> Message | Fault:
@@ -97,4 +112,8 @@ def _version_fault(value: dict[str, Any], versions: list[str]) -> Fault | None:
     if len(versions) > 1 or (named is not None and versions != [named]):
         text = "The MCP-Protocol-Version header does not match the protocol version in the body."
         return Fault(HEADER_MISMATCH, text, value.get("id"))
+    if versions and versions[0] not in SERVED:
+        told = {"supported": list(SERVED), "requested": versions[0]}
+        text = "This server does not speak the protocol version that the request names."
+        return Fault(UNSUPPORTED_PROTOCOL_VERSION, text, value.get("id"), code="version_mismatch", more=told)
     return None

@@ -6,8 +6,9 @@ another one, or log what it was. All else becomes what was seen on the wire.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
@@ -65,6 +66,22 @@ async def read_answer(head: Head, chunks: AsyncIterator[bytes], asked: Asked) ->
     if head.status == 200:
         return _judge(head, body, asked)
     return _judge_status(head, body, asked)
+
+
+def without_hints(answer: Message) -> Message:
+    """Take the annotations out of a listing: nothing here reads them, and a malformed one spoils no listing."""
+    message = _parse(answer.content)
+    result = message.get("result", {})
+    tools = result.get("tools")
+    if not isinstance(tools, list):
+        return answer
+    result["tools"] = [_unhinted(tool) for tool in tools]
+    content = json.dumps(message).encode()
+    return answer if _parse(content) is None else replace(answer, content=content)
+
+
+def _unhinted(tool: Any) -> Any:
+    return {name: said for name, said in tool.items() if name != "annotations"} if isinstance(tool, dict) else tool
 
 
 async def _read_body(chunks: AsyncIterator[bytes]) -> bytes | None:

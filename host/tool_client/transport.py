@@ -17,7 +17,7 @@ import httpx2
 import orjson
 
 from host.domain.outcome import Lost, NotMcp, NotSent, TimedOut, WireResult
-from host.tool_client.answer import Asked, Head, Message, read_answer
+from host.tool_client.answer import Asked, Head, Message, read_answer, without_hints
 from host.tool_client.exchange import Exchange, current_exchange
 from host.tool_client.knock import nobody_listens
 
@@ -61,7 +61,7 @@ class Wire(httpx2.AsyncBaseTransport):
         answer = await self._exchange(request, exchange, asked)
         if isinstance(answer, Message):
             exchange.seen = answer.seen
-            return _response(request, answer)
+            return _response(request, without_hints(answer) if message["method"] == "tools/list" else answer)
         exchange.seen = answer
         return _response(request, Message(_failure(asked.id), None, answer))
 

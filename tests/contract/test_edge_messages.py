@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.contract.test_edge_standing import METHODS, PARAMS
 from tests.support.server import LEGACY, MODERN, Server, message_of, request
 
 ERAS = pytest.mark.parametrize("era", [MODERN, LEGACY])
@@ -199,15 +200,40 @@ def test_a_body_of_the_new_revision_under_the_header_of_an_old_one_is_a_mismatch
     assert len(server.dispatcher.calls) == before
 
 
-@pytest.mark.parametrize("version", ["2099-01-01", "1.0", "latest", "2026-07-2\xe9", "2026-07-28, 2026-07-28"])
-def test_a_revision_that_is_not_served_is_refused_on_every_request(server, version):
-    for method, params in (("tools/call", CALL), ("tools/list", {}), ("initialize", {})):
-        before = len(server.dispatcher.calls)
-        body, headers = request(method, params, token=server.issuer.token())
-        body = body.replace(MODERN, version)
-        response = server.post(body.encode(), {**headers, "MCP-Protocol-Version": version.encode("latin-1")})
-        assert response.status_code in {400, 404}
-        assert len(server.dispatcher.calls) == before
+UNSERVED = ["2099-01-01", "1.0", "latest", "", "2026-07-2\xe9", "2026-07-28, 2026-07-28"]
+
+
+@pytest.mark.parametrize("version", UNSERVED)
+@pytest.mark.parametrize("enveloped", [True, False], ids=["in body and header", "in the header"])
+@pytest.mark.parametrize("method", [*METHODS, "tools/call"])
+def test_a_revision_that_is_not_served_is_refused_on_every_request(server, method, enveloped, version):
+    before = len(server.dispatcher.calls)
+    params = {"tools/call": CALL, "initialize": PARAMS}.get(method)
+    body, headers = request(
+        method, params, token=server.issuer.token(), rpc_id="v", era=MODERN if enveloped else LEGACY
+    )
+    body = body.replace(MODERN, version)
+    response = server.post(body.encode(), {**headers, "MCP-Protocol-Version": version.encode("latin-1")})
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["data"]["code"]) == (400, -32022, "version_mismatch")
+    assert {MODERN, LEGACY} <= set(error["data"]["supported"])
+    assert (version in error["data"]["supported"], error["data"]["requested"]) == (False, version)
+    assert response.json()["id"] == "v"
+    assert len(server.dispatcher.calls) == before
+
+
+@pytest.mark.parametrize("method", [one for one in (*METHODS, "tools/call") if not one.startswith("notifications/")])
+def test_what_the_new_revision_wants_named_in_every_request_is_not_guessed_at(server, method):
+    """The header is what routes a request, and the body of one that it routes here names the revision too."""
+    before = len(server.dispatcher.calls)
+    params = {"tools/call": CALL, "initialize": PARAMS}.get(method)
+    body, headers = request(method, params, token=server.issuer.token(), rpc_id="v")
+    unnamed = {name: value for name, value in headers.items() if name != "MCP-Protocol-Version"}
+    bare, _ = request(method, params, era=LEGACY, rpc_id="v")
+    for response, number in ((server.post(body, unnamed), -32020), (server.post(bare, headers), -32602)):
+        assert (response.status_code, response.json()["error"]["code"]) == (400, number)
+        assert response.json()["id"] == "v"
+    assert len(server.dispatcher.calls) == before
 
 
 @pytest.mark.parametrize(

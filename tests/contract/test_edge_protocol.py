@@ -65,14 +65,19 @@ def test_the_official_client_lists_and_calls(server, mode):
     assert result.structured_content == ORDER
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_both_revisions_answer_the_same_capabilities(server, mode):
-    async def work(client: Client) -> Any:
-        return client.server_capabilities.model_dump(exclude_none=True), client.server_info.name
+def started(server: Server, protocol: str) -> dict[str, Any]:
+    start = {"protocolVersion": protocol, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    response = server.rpc("initialize", start, token=server.issuer.probe(), era=LEGACY)
+    assert "mcp-session-id" not in response.headers
+    return dict(message_of(response)["result"])
 
-    capabilities, name = talk(server, mode, work)
-    assert set(capabilities) == {"tools"}
-    assert name == "kessai-tools"
+
+def test_both_revisions_answer_the_same_capabilities(server):
+    old = started(server, LEGACY)
+    new = message_of(server.rpc("server/discover", {}, token=server.issuer.probe(), era=MODERN))["result"]
+    assert old["capabilities"] == new["capabilities"] == {"tools": {"listChanged": False}}
+    assert old["serverInfo"] == new["_meta"]["io.modelcontextprotocol/serverInfo"]
+    assert (old["serverInfo"]["name"], set(old["serverInfo"])) == ("kessai-tools", {"name", "version"})
 
 
 @MODES
@@ -168,6 +173,10 @@ def test_a_listed_tool_is_its_contract(server, era):
         assert (listed["inputSchema"], listed["outputSchema"]) == (tool.input_schema, tool.output_schema)
         assert listed["_meta"][CONTRACT_META] == {"version": tool.version, "schema_digest": tool.schema_digest}
         assert listed["annotations"]["readOnlyHint"] is not tool.writes
+        if tool.name.startswith("caseops_"):
+            assert listed["annotations"] == {
+                "readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False,
+            }  # fmt: skip
         for schema in (listed["inputSchema"], listed["outputSchema"]):
             assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
             jsonschema.Draft202012Validator.check_schema(schema)
@@ -205,13 +214,6 @@ def test_a_store_that_fails_while_listing_is_an_error_with_a_code(tmp_path, era)
         assert "secret" not in response.text
 
 
-def test_annotations_decide_nothing_on_the_server(server):
-    """A read-only hint does not spare a tool its scope, and a missing one does not cost it anything."""
-    for name in ("get_order", "create_return"):
-        assert server.call(name, token=server.issuer.token(scope="policies:read")).status_code == 403
-        assert server.call(name).status_code == 200
-
-
 @ERAS
 def test_a_session_id_is_no_identity_and_opens_nothing(server, era):
     mine = {"Mcp-Session-Id": "a-session-of-somebody-else"}
@@ -232,10 +234,12 @@ def test_every_request_is_judged_by_its_own_token(server):
 
 
 def test_the_old_revisions_handshake_needs_no_session(server):
-    start = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    response = server.rpc("initialize", start, token=server.issuer.probe(), era=LEGACY)
-    assert message_of(response)["result"]["protocolVersion"] == LEGACY
-    assert "mcp-session-id" not in response.headers
+    assert started(server, LEGACY)["protocolVersion"] == LEGACY
+
+
+@pytest.mark.parametrize("wanted", ["2099-01-01", MODERN, "1.0", ""])
+def test_who_begins_with_a_revision_that_has_no_handshake_here_is_offered_the_newest_that_has(server, wanted):
+    assert started(server, wanted)["protocolVersion"] == LEGACY
 
 
 def test_what_is_offered_is_tools_and_nothing_else(server):

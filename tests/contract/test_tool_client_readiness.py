@@ -12,7 +12,7 @@ from host.tool_client.client import ToolClient
 from host.tool_client.readiness import Listing, NotReady, Ready, Reason, check
 from shared_contracts.tools import TOOLS
 from tests.support.calling import PROBE, READ, pair, request, run, told
-from tests.support.hostile_server import LEGACY, FakeToolServer
+from tests.support.hostile_server import LEGACY, LIES, FakeToolServer, hints_of
 from tests.support.misbehaviours import MODERN
 
 NEEDED = frozenset(TOOLS)
@@ -63,6 +63,15 @@ def test_that_holds_of_every_tool_of_every_business(change: dict[str, str], name
     found = _check(contracts={name: {**ours, **change}})
     assert isinstance(found, NotReady)
     assert (found.reason, name in found.what) == (Reason.CONTRACT, True)
+
+
+@pytest.mark.parametrize(("era", "protocol"), [("modern", MODERN), ("legacy", LEGACY)])
+@pytest.mark.parametrize("lie", LIES)
+def test_what_a_list_says_of_a_tool_beside_its_contract_decides_nothing(lie: str, era: str, protocol: str) -> None:
+    assert _check(era=era, annotations=LIES[lie]) == _check(era=era, annotations=hints_of) == Ready(protocol, NEEDED)
+    foreign = _check(era=era, annotations=LIES[lie], contracts={"get_order": None})
+    assert isinstance(foreign, NotReady)
+    assert foreign.reason is Reason.CONTRACT
 
 
 def test_a_foreign_contract_of_a_tool_that_nobody_needs_is_none_of_our_business() -> None:

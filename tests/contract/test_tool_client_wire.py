@@ -12,6 +12,8 @@ import pytest
 
 from host.domain.outcome import Outcome, Rejected, Success
 from host.tool_client.client import ToolClient
+from host.tool_client.heads import exchange
+from host.tool_client.readyz import readyz
 from tests.support.calling import PROBE, READ, TOKEN, WRITE, client_of, pair, request, run, told
 from tests.support.hostile_server import FakeToolServer
 
@@ -162,6 +164,38 @@ def test_no_redirect_carries_the_token_away() -> None:
             return len(server.calls()), elsewhere.connections
 
     assert run(scene()) == (1, 0)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_leads_away_what_is_asked_beside_the_endpoint(status: int) -> None:
+    """Nor is what a redirect says itself believed, however good it looks."""
+    said = b'{"ready": true, "reason": "", "record": "not_configured", "head": "a.b.c"}'
+    hits: list[bytes] = []
+
+    async def elsewhere(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        hits.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(said), said))
+        writer.close()
+
+    async def scene() -> tuple[str | None, bool | None, int]:
+        async with await asyncio.start_server(elsewhere, "127.0.0.1", 0) as other:
+            place = b"http://127.0.0.1:%d/" % other.sockets[0].getsockname()[1]
+            asked = 0
+
+            async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                nonlocal asked
+                asked += 1
+                await reader.readuntil(b"\r\n\r\n")
+                head = b"HTTP/1.1 %d Go\r\nLocation: %s\r\nConnection: close\r\n" % (status, place)
+                writer.write(head + b"Content-Length: %d\r\n\r\n%s" % (len(said), said))
+                writer.close()
+
+            async with await asyncio.start_server(redirect, "127.0.0.1", 0) as server:
+                url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+                return await exchange(url, "a.b.c"), (await readyz(url)).ready, asked
+
+    assert run(scene()) == (None, None, 2)
+    assert hits == []
 
 
 def test_a_cookie_is_not_sent_back() -> None:

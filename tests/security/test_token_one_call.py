@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,13 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import Tool as ListedTool
+from mcp_types import ToolAnnotations
 
+from shared_contracts.contract import Tool
 from shared_contracts.digest import digest
 from shared_contracts.errors import ERROR_META
 from tests.support.server import LEGACY, MODERN, Server, message_of, running
+from tests.support.tokens import DROP
 from tests.support.tool_orders import ASKED_AT, line, order
 from tests.support.tool_shop import Shop, open_shop
 from tool_server.dispatch import Dispatcher
+from tool_server.offer import listed
 from tool_server.store.switches import revoke
 
 LINES = {"lines": [{"line_id": "L1", "quantity": 1}], "reason": "changed_mind"}
@@ -60,13 +66,14 @@ class Whole:
 
 
 @contextmanager
-def whole(directory: Path) -> Iterator[Whole]:
+def whole(directory: Path, *more: dict[str, Any]) -> Iterator[Whole]:
     shop = open_shop(
         directory,
         order("A-1", line(quantity=50)),
         order("A-2"),
         order("B-1", customer_id="C-2"),
         order("T-1", tenant_id="other"),
+        *more,
     )
     with running(Dispatcher(shop.settings), directory / "keys") as server:
         yield Whole(server, shop)
@@ -208,3 +215,55 @@ def test_the_whole_server_says_that_it_is_ready(tmp_path):
     with whole(tmp_path) as it:
         ready = it.server.client.get(f"{it.server.origin}/readyz")
         assert (ready.status_code, ready.json()) == (200, {"ready": True, "reason": None, "record": "not_configured"})
+
+
+def inverted(tool: Tool) -> ListedTool:
+    """The tool as it is listed, with every hint the wrong way round."""
+    shown = listed(tool)
+    assert shown.annotations is not None
+    hints = {name: not hint for name, hint in shown.annotations.model_dump(exclude={"title"}).items()}
+    return shown.model_copy(update={"annotations": ToolAnnotations(**hints)})
+
+
+@ERAS
+def test_annotations_decide_nothing_on_the_server(tmp_path, monkeypatch, era):
+    monkeypatch.setattr("tool_server.mcp_server.listed", inverted)
+    arguments = {"order_id": "A-1", **LINES}
+    with whole(tmp_path) as it:
+        tools = message_of(it.server.rpc("tools/list", token=it.server.issuer.probe(), era=era))["result"]["tools"]
+        hints = {tool["name"]: tool["annotations"]["readOnlyHint"] for tool in tools}
+        assert (hints["create_return"], hints["get_order"]) == (True, False)
+        weak = it.token("create_return", arguments, scope="returns:read")
+        assert it.server.call("create_return", arguments, token=weak, era=era).status_code == 403
+        bare = it.token("create_return", arguments, details={"idempotency_key": DROP})
+        keyless = it.server.call("create_return", arguments, token=bare, era=era)
+        assert (keyless.status_code, keyless.json()["error"]["data"]["details"]) == (401, {"reason": "details"})
+        assert it.returns() == 0
+        once = it.token("create_return", arguments)
+        assert it.ask("create_return", arguments, once, era)["status"] == "created"
+        assert it.ask("create_return", arguments, once, era)["error"]["code"] == "token_used"
+        twice = it.token("get_order", ORDER)
+        assert [it.ask("get_order", ORDER, twice, era)["order_id"] for _ in range(2)] == ["A-1", "A-1"]
+        assert it.returns() == 1
+
+
+# a bell, ANSI's colour and C1's own introducer, DEL, letters turned round, isolated, of no width, and tags
+UNSEEN = "\x07 \x1b[31m \x9b2J \x7f \u202e \u2066 \u200b \u2028 \U000e0041"
+
+
+@ERAS
+def test_what_is_not_to_be_seen_is_an_escape_in_the_text_of_a_result_and_itself_in_its_structured_part(tmp_path, era):
+    """Whoever shows the text is moved and painted by nothing; whoever computes with the record has it to the letter."""
+    line_of = line(name=f"湯のみ{UNSEEN}")
+    with whole(tmp_path, order("U-1", line_of, note=UNSEEN)) as it:
+        given = {"order_id": "U-1"}
+        response = it.server.call("get_order", given, token=it.token("get_order", given), era=era)
+        body = response.content.split(b"data: ")[-1]  # one event, where it comes as one
+        result = json.loads(body)["result"]
+    text = result["content"][0]["text"]
+    assert text.isprintable()
+    assert "湯のみ" in text
+    assert json.loads(text) == result["structuredContent"]
+    assert result["structuredContent"]["note"] == UNSEEN
+    assert result["structuredContent"]["lines"][0]["name"] == f"湯のみ{UNSEEN}"
+    assert not any(byte < 0x20 and byte not in b"\r\n" for byte in response.content)

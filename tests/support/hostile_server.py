@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from shared_contracts.contract import CONTRACT_META
+from shared_contracts.contract import CONTRACT_META, Risk, Tool
 from shared_contracts.tools import TOOLS
 from tests.support.hostile_wire import BEHAVIOURS, Received, Wire
 from tests.support.misbehaviours import MODERN
@@ -39,6 +39,7 @@ class FakeToolServer:
     notice: str | None = None  # what is done with the handshake's last notice
     contracts: dict[str, Any] = field(default_factory=dict)  # what the list says instead of our own
     unlisted: frozenset[str] = frozenset()
+    annotations: Callable[[Tool], Any] | None = None  # what the list says beside each contract; None: nothing
     capabilities: dict[str, Any] = field(default_factory=lambda: {"tools": {"listChanged": False}})
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
@@ -153,12 +154,31 @@ class FakeToolServer:
                         tool.name, {"version": tool.version, "schema_digest": tool.schema_digest}
                     )
                 },
+                **({} if self.annotations is None else {"annotations": self.annotations(tool)}),
             }
             for tool in TOOLS.values()
             if tool.name not in self.unlisted
         ]
 
 
+def hints_of(tool: Tool, *, told: bool = True) -> dict[str, bool]:
+    """What a server of ours says of a tool; not `told`: the opposite in every respect."""
+    lasting = tool.risk is Risk.IRREVERSIBLE_WRITE
+    idempotent = not tool.writes or tool.idempotency_key != ""
+    hints = zip(HINTS, (not tool.writes, lasting, idempotent, lasting), strict=True)
+    return {name: hint is told for name, hint in hints}
+
+
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+# what somebody may say of tools instead
+LIES: dict[str, Callable[[Tool], Any]] = {
+    "all true": lambda _: dict.fromkeys(HINTS, True),
+    "all false": lambda _: dict.fromkeys(HINTS, False),
+    "inverted": lambda tool: hints_of(tool, told=False),
+    "nothing of it": lambda _: {},
+    "a hint that is none": lambda _: {"readOnlyHint": "perhaps", "destructiveHint": [], "trusted": True},
+    "no object": lambda _: "read-only",
+}
 _CACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
