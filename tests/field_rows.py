@@ -30,7 +30,9 @@ TOKENS: dict[str, tuple[str, ...]] = {
     "bytes in the header that are no text": (_FORGED,),
     "a token in an address, in a log, in the record": (
         _FORGED, "security/log_canary::no_token_no_argument_and_no_text_of_an_exception_reaches_the_log",
-        "security/record_canary::no_word_number_or_address_that_anybody_typed_is_in_an_export"),
+        "security/record_canary::no_word_number_or_address_that_anybody_typed_is_in_an_export",
+        "security/token_nowhere::no_part_of_a_token_is_in_what_a_planner_sees_in_arguments_bodies_logs_or_tables",
+        "security/token_nowhere::no_notice_carries_a_part_of_the_token_that_asked_for_it"),
     "a single use by fifty at once": (
         f"{_ONE}of_fifty_writes_at_once_with_one_single_use_token_one_acts",
         f"{_SERVER}races::a_token_that_is_used_fifty_times_at_once_acts_at_most_once"),

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
@@ -36,6 +37,7 @@ class SmtpServer:
     messages: list[bytes] = field(default_factory=list)
     recipients: list[str] = field(default_factory=list)
     sender: str = ""
+    said: bytearray = field(default_factory=bytearray)  # to an honest server, from the first word to the last
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -54,11 +56,20 @@ class SmtpServer:
         return "250 OK"
 
 
+class _Listening(SMTP):
+    """Keeps the client's side of the dialogue beside what it means."""
+
+    def data_received(self, data: bytes) -> None:
+        self.event_handler.said.extend(data)
+        super().data_received(data)
+
+
 @asynccontextmanager
 async def honest_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[SmtpServer]:
     told = SmtpServer()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: SMTP(told, hostname="mail.example", loop=loop), "127.0.0.1", 0, ssl=tls)
+    made = partial(_Listening, told, hostname="mail.example", loop=loop)
+    server = await loop.create_server(made, "127.0.0.1", 0, ssl=tls)
     told.port = server.sockets[0].getsockname()[1]
     try:
         yield told
