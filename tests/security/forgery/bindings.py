@@ -73,6 +73,22 @@ ORDER = [
         for other in ("A-2", "B-1", "T-1", "no-such", "a-1", "A-1x")
     ),
 ]
+
+
+def _with_line(line_id: str) -> Callable[[Forge], Wire]:
+    """A genuine token for a return of the own order, and for this line in it."""
+    given = {**ONE, "lines": [{"line_id": line_id, "quantity": 1}]}
+    return lambda f: f.call(f.token(tool="create_return", arguments=given), "create_return", given)
+
+
+_LINE = "a line of another's order"
+LINE = [
+    right(_LINE, "a line of the own", _with_line("L1")),
+    *(
+        Attempt(_LINE, f"{whose}, {line_id}", _with_line(line_id), told("not_eligible", "not_returnable"))
+        for whose, line_id in (("nobody's", "L404"), ("another customer's", "LB"), ("another tenant's", "LT"))
+    ),
+]
 _OTHER_ARGUMENTS: list[dict[str, Any]] = [
     {**ONE, "reason": "other"},
     {**ONE, "lines": [{"line_id": "L1", "quantity": 2}]},
@@ -235,5 +251,5 @@ def _two(forge: Forge) -> list[Any]:
 
 
 ATTEMPTS: list[Attempt] = [
-    *TOOL, *ORDER, *ARGUMENTS, *TENANT, *ISSUERS_TENANT, *CUSTOMER, *SCOPE, *NO_SCOPE, *DETAILS,
+    *TOOL, *ORDER, *LINE, *ARGUMENTS, *TENANT, *ISSUERS_TENANT, *CUSTOMER, *SCOPE, *NO_SCOPE, *DETAILS,
 ]  # fmt: skip

@@ -263,7 +263,7 @@ def standing(directory: Path) -> Iterator[Stand]:
     database = new_database()
     asyncio.run(migrate(database.owner, database.passwords))
     dear = line(price=60_000, quantity=90)
-    theirs = order("T-1", tenant_id="other"), order("B-1", customer_id="C-2")
+    theirs = order("T-1", line("LT"), tenant_id="other"), order("B-1", line("LB"), customer_id="C-2")
     shop = open_shop(
         directory, order("A-1", line(price=100, quantity=90)), order("A-2"), order("A-9", dear), *theirs, on=database
     )

@@ -7,7 +7,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tests.security.forgery.attempt import CLAIMS, Answer, Attempt, needs, plain, proven, right, told, with_claims
+from tests.security.forgery.attempt import (
+    CLAIMS,
+    UNPROVEN,
+    Answer,
+    Attempt,
+    needs,
+    plain,
+    proven,
+    right,
+    told,
+    with_claims,
+)
 from tests.security.forgery.bindings import SCOPES, returning, right_write
 from tests.security.forgery.forge import CALLS, DROP, LEGACY, MODERN, ONE, Forge, Wire
 from tests.security.forgery.stand import Stand
@@ -163,6 +174,53 @@ USED = [
 ]  # fmt: skip
 
 
+_TASK = "the token of another task"
+_UNDER_THE_KEY = ("create_return", "cancel_return", "find_return")
+
+
+def _rewritten(name: str, era: str) -> Callable[[Forge], Wire]:
+    """A genuine token of task-1 that says task-2 under its old signature."""
+
+    def wire(forge: Forge) -> Wire:
+        header, _, signature = forge.token(tool=name).split(".")
+        other = forge.token(tool=name, task_id="task-2").split(".")[1]
+        return forge.call(f"{header}.{other}.{signature}", name, era=era)
+
+    return wire
+
+
+def _of_task_2(name: str, era: str, arguments: Any = None) -> Callable[[Forge], Wire]:
+    """A genuine token of task-2 under the key by which task-1 made its return."""
+
+    def wire(forge: Forge) -> Wire:
+        claims = {"details": {"idempotency_key": f"{forge.mark}:k"}, "jti": f"{forge.mark}-2", "task_id": "task-2"}
+        return forge.call(forge.token(tool=name, arguments=arguments, **claims), name, arguments, era=era)
+
+    return wire
+
+
+TASK = [
+    *(Attempt(_TASK, f"{name}, rewritten, in {era}", _rewritten(name, era), UNPROVEN)
+      for name in _UNDER_THE_KEY for era in (MODERN, LEGACY)),
+    *(
+        Attempt(
+            _TASK, f"{name} under a key of the first's, {what}, in {era}", _of_task_2(name, era, arguments),
+            replace(told("key_reused"), about=era), within=_after(_keyed("k")),
+        )
+        for era in (MODERN, LEGACY)
+        for name, what, arguments in (
+            ("create_return", "for another quantity", {**ONE, "lines": [{"line_id": "L1", "quantity": 2}]}),
+            ("cancel_return", "for a return that there is not", None),
+        )
+    ),
+    # whose key it is no server can tell: the same call is answered again and not done again, whichever task asks
+    *(
+        right(_TASK, f"{name} under a key of the first's, in {era}", _of_task_2(name, era), within=_after(_keyed("k")))
+        for name in ("create_return", "find_return") for era in (MODERN, LEGACY)
+    ),
+]  # fmt: skip
+
+
 def _closing(forge: Forge, attempt: int) -> Wire:
     details = {"idempotency_key": f"{forge.mark}:k", "attempt": attempt}
     return forge.call(forge.token(tool="find_return", details=details, jti=f"{forge.mark}-look"), "find_return")
@@ -239,4 +297,4 @@ SESSIONS = [
     ),
 ]
 
-ATTEMPTS: list[Attempt] = [*USE, *OUTSIDE, *USED, *ATTEMPT, *SMUGGLED, *SESSIONS]
+ATTEMPTS: list[Attempt] = [*USE, *OUTSIDE, *USED, *TASK, *ATTEMPT, *SMUGGLED, *SESSIONS]
