@@ -65,6 +65,10 @@ TABLE: tuple[Row, ...] = (
         "security/texts_and_links::an_order_and_rules_that_speak_to_a_planner_change_neither_tools_nor_calls_nor_the_end",
         "security/texts_and_links::titles_and_aliases_that_speak_to_a_planner_change_neither_tools_nor_calls_nor_the_end",
         "security/texts_and_links::an_address_is_text_in_every_block_of_a_page")),
+    Row("a tool server of another revision, without tools or of another contract: no case is taken in, and code 15", (
+        "integration/run_not_ready::it_ends_with_15_and_the_reason_and_no_case_and_no_call",
+        "contract/tool_client_readiness::a_server_without_the_tools_capability_is_not_ready",
+        "contract/tool_client_readiness::a_tool_of_another_contract_makes_the_server_not_ready")),
     Row("no address is taken from an argument or a token", (
         "security/no_addresses::no_argument_takes_an_address",
         "security/no_addresses::the_tool_server_has_nothing_to_fetch_with",
