@@ -198,14 +198,13 @@ def cut() -> None:
     """
     from datetime import UTC, timedelta
 
-    from tool_server.errors import SettingsError
     from tool_server.settings import OwnerSettings
     from tool_server.settings import load as settings_of
     from tool_server.store import seals
 
     owner = settings_of(OwnerSettings)
     if owner.record_days is None:
-        raise SettingsError("KESSAI_TOOLS_RECORD_DAYS is missing: how many days of the log are kept, such as 730")
+        raise typer.BadParameter("KESSAI_TOOLS_RECORD_DAYS is missing: how many days of the log are kept, such as 730")
     before = datetime.now(UTC) - timedelta(days=owner.record_days)
     last = asyncio.run(seals.cut(owner.migrate_dsn.get_secret_value(), before, operator()))
     _say(f"the log begins behind line {last}" if last else f"nothing is older than {owner.record_days} days")

@@ -11,15 +11,17 @@ import typer
 from host.cli.launch import launch
 from host.cli.options import Json
 
+Keys = Annotated[
+    list[Path] | None,
+    typer.Option("--keys", metavar="FILE", help="Public keys to believe: seal-keys.json. May be given again."),
+]
+
 
 def verify(
     export: Annotated[
         Path | None, typer.Option("--export", metavar="FILE", help="Verify this export; no database is opened.")
     ] = None,
-    keys: Annotated[
-        list[Path] | None,
-        typer.Option("--keys", metavar="FILE", help="Public keys to believe: seal-keys.json. May be given again."),
-    ] = None,
+    keys: Keys = None,
     as_json: Json = False,
 ) -> None:
     """Show that nobody has changed, removed, put in, reordered or cut off a line of the record, on either side.
@@ -58,11 +60,21 @@ def export(
     launch(audit.export(settings.load(), file, as_json=as_json))
 
 
-def cut(as_json: Json = False) -> None:
+def cut(
+    keys: Keys = None,
+    unverified: Annotated[
+        bool,
+        typer.Option(
+            "--unverified", help="Do not look first: what told of a row that is gone is gone then. Export before."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Take out what is older than KESSAI_RECORD_DAYS days; the signed head of the cut stays, and the rest verifies.
 
-    It is the owner's act (KESSAI_MIGRATE_DSN, or this machine's own stack, where the tool server's log is cut too), and
-    a line of the record itself. Export first what has to be kept elsewhere.
+    It verifies both sides first, with the connections and keys of kessai audit verify, and takes out nothing of a
+    record that is not whole. It is the owner's act (KESSAI_MIGRATE_DSN, or this machine's own stack, where the tool
+    server's log is cut too), and a line of the record itself. Export first what has to be kept elsewhere.
 
     \b
     KESSAI_RECORD_DAYS=730 kessai audit cut
@@ -70,7 +82,8 @@ def cut(as_json: Json = False) -> None:
     from host import settings
     from host.commands import audit
 
-    launch(audit.cut(settings.load(), as_json=as_json))
+    files = [] if keys is None else keys
+    sys.exit(launch(audit.cut(settings.load(), files, verify_first=not unverified, as_json=as_json)))
 
 
 def erase(

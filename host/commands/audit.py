@@ -23,7 +23,7 @@ from host.commands.workplace import owning
 from host.domain.sealed import Verdict
 from host.evaluation import sealed
 from host.record_views import RecordCut, RecordExported, RecordFinding, RecordSide, RecordVerified
-from host.settings import Settings, SettingsError, home_root, lacks
+from host.settings import Settings, SettingsError, home_root, lacks, of_auditors
 from host.stack import assembly
 from host.stack.home import existing_home
 from host.stack.keys import key_files
@@ -47,10 +47,7 @@ async def verify(settings: Settings, export: Path | None, keys: list[Path], *, a
     else:
         found = _exported(export, trusted)
     view = _view(found)
-    if as_json:
-        write_json(dump(view))
-    else:
-        _show(view)
+    _tell(view, as_json=as_json)
     if not view.whole:
         return Exit.FAILED
     return Exit.DONE if any(side.lines for side in view.sides) else Exit.NOTHING_COMPARED
@@ -69,11 +66,20 @@ async def export(settings: Settings, file: Path, *, as_json: bool) -> None:
     say("It has ids, codes and digests in it, and is verified anywhere: kessai audit verify --export FILE --keys FILE")
 
 
-async def cut(settings: Settings, *, as_json: bool) -> None:
-    """Take out what is older than the setting says, on every side that is ours."""
+async def cut(settings: Settings, keys: list[Path], *, verify_first: bool, as_json: bool) -> Exit:
+    """Take out what is older than the setting says, on every side that is ours; nothing of what is not whole."""
     days = settings.record_days
     if days is None:
         raise SettingsError(lacks("RECORD_DAYS"))
+    if verify_first:
+        if settings.migrate_dsn is not None and len(of_auditors(settings)) < len(sealed.SIDES):
+            raise SettingsError("\n".join(map(lacks, ("AUDIT_HOST_DSN", "AUDIT_TOOLS_DSN"))))
+        async with auditing(settings) as auditors:
+            view = _view(await sealed.verified(auditors, _keys(settings, keys)))
+        if not view.whole:  # what told of a row that is gone would go too
+            _tell(view, as_json=as_json)
+            say("nothing was cut: the record is not whole")
+            return Exit.FAILED
     before = datetime.now(UTC) - timedelta(days=days)
     async with owning(settings) as place:
         if place.dsn is None:
@@ -85,13 +91,14 @@ async def cut(settings: Settings, *, as_json: bool) -> None:
             await run_to_end(place.parts.home, program, MIGRATION_SECONDS_MAX)
     if as_json:
         write_json(dump(RecordCut(before=before, host_cut_to=last, tools_too=place.parts is not None)))
-        return
+        return Exit.DONE
     say(f"the host's record begins behind line {last}" if last else f"nothing is older than {days} days")
     say(
         "the tool server's log was cut likewise"
         if place.parts is not None
         else "the tool server's log is its own operator's: kessai-tools cut"
     )
+    return Exit.DONE
 
 
 async def erase(settings: Settings, number: int) -> None:
@@ -174,6 +181,13 @@ def _view(found: Mapping[SideName, Verdict]) -> RecordVerified:
         for side, of in found.items()
     )  # fmt: skip
     return RecordVerified(at=datetime.now(UTC), whole=not any(side.findings for side in sides), sides=sides)
+
+
+def _tell(view: RecordVerified, *, as_json: bool) -> None:
+    if as_json:
+        write_json(dump(view))
+    else:
+        _show(view)
 
 
 def _show(view: RecordVerified) -> None:

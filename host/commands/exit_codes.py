@@ -152,9 +152,14 @@ CODES: Mapping[str, Mapping[Exit, str]] = {
         "bad input: an option, a setting, a file that is there already",
         "not ready: databases, roles, settings, versions",
     ),
-    "audit cut": _three(
-        "cut, also where nothing is so old", "KESSAI_RECORD_DAYS is not set, or an option", "not ready: database"
-    ),
+    "audit cut": {
+        **_three(
+            "cut, also where nothing is so old",
+            "KESSAI_RECORD_DAYS is not set, the auditors' connections or keys are missing, or an option",
+            "not ready: databases, roles, settings, versions",
+        ),
+        Exit.FAILED: "nothing was cut: the record is not whole, and what is wrong is named",
+    },
     "audit restored": _three("it is noted", not_ready="not ready: database"),
     "audit erase": _three(
         "the words are gone", "no such sealed row, or its words are gone already", "not ready: database"

@@ -7,8 +7,9 @@ import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -19,10 +20,12 @@ from host.stack.keys import ensure_key_files, key_files_in
 from host.tool_client.heads import exchange
 from host.tool_client.readyz import readyz
 from shared_contracts.base import dump
+from shared_contracts.digest import digest
 from shared_contracts.seal import HEAD_CHARACTERS_MAX, Head, Signer, Standing, keys_of, opened, signer_of, trusted_keys
 from tests.support.sealing import worked_shop
-from tests.support.server import Server, StubDispatcher, running, wait_until
+from tests.support.server import Server, StubDispatcher, message_of, running, wait_until
 from tests.support.tool_shop import Shop
+from tool_server.dispatch import Dispatcher
 from tool_server.errors import SettingsError
 from tool_server.sealing import seal_parts
 
@@ -76,6 +79,27 @@ def test_a_trusted_hosts_head_is_kept_once_and_answered_with_the_logs_own(
     assert said.waits is None
     assert said.signed is not None
     assert said.kept is not None
+
+
+# how long each call waited for its batch, by the database's one clock; and those that no head covers yet
+LAG: LiteralString = """
+    SELECT max(h.at - l.at) FILTER (WHERE h.signed IS NOT NULL), count(*) FILTER (WHERE h.signed IS NULL)
+    FROM calls.log AS l LEFT JOIN calls.seal_link AS k ON k.source = 'call' AND k.row_id = l.seq::text
+    LEFT JOIN LATERAL (SELECT * FROM calls.seal_head WHERE n >= k.n ORDER BY n LIMIT 1) AS h ON true
+    WHERE l.jti LIKE 'lag-%%'"""
+
+
+def test_a_call_is_sealed_within_a_second_by_the_server_that_answered_it(tmp_path: Path, shop: Shop) -> None:
+    arguments = {"order_id": "A-1"}
+    details = {"tool": "get_order", "resource": "A-1", "arguments_sha256": digest(arguments)}
+    with running(Dispatcher(shop.settings), tmp_path, **sealing(tmp_path, shop)) as server:
+        for n in range(20):
+            token = server.issuer.token(tenant_id="acme", jti=f"lag-{n}", details=details)
+            assert "structuredContent" in message_of(server.call("get_order", arguments, token=token))["result"]
+        wait_until(lambda: shop.rows(LAG)[0][1] == 0)
+    ((lag, _),) = shop.rows(LAG)
+    assert lag < timedelta(seconds=1)
+    assert shop.one("SELECT count(*) FROM calls.log WHERE jti LIKE 'lag-%%'") == 20
 
 
 def test_nothing_but_a_trusted_hosts_head_is_kept_and_none_is_told_ours(
