@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import select
 import signal
 import time
 from collections.abc import Iterator
@@ -30,7 +32,7 @@ from shared_contracts.evaluation_drafts import UPDATES
 from shared_contracts.evaluation_report import EvaluationReport, FaultEvidence
 from shared_contracts.tools import TOOLS
 from tests.support.cli import Cli
-from tests.support.evaluating import changed, chosen, evaluate, written
+from tests.support.evaluating import changed, chosen, evaluate, on_a_terminal, until_called, worked_on, written
 from tests.support.retail_run import retailed
 from tests.support.retail_set import OURS, made_of, smallest
 
@@ -196,9 +198,13 @@ def test_what_was_killed_is_taken_over_by_the_next(cli: Cli, tmp_path: Path):
     (case,) = chosen("normal-01")
     working = home_of(cli.home) / "run" / "worker.json"
     working.unlink(missing_ok=True)  # an earlier one's
-    with cli.start("eval", "--cases", str(written(tmp_path, [case])), "--report", str(tmp_path / "first")) as begun:
-        wait_for(working)
-        begun.kill()
+    with on_a_terminal(cli, "--cases", str(written(tmp_path, [case])), "--report", str(tmp_path / "first")) as shown:
+        drawn = ""
+        until = time.monotonic() + 60
+        while not (working.exists() and re.search("cases .*━.*0/1.*0:00:", drawn)):
+            assert time.monotonic() < until, drawn
+            if select.select([shown], [], [], 0.05)[0]:
+                drawn += os.read(shown, 1 << 16).decode(errors="replace")
 
     assert evaluate(cli, tmp_path, [case]).problems() == {}
     assert Cli(home_of(cli.home), {}).status()["mode"] == "down"
@@ -220,12 +226,13 @@ def test_two_at_once_are_refused_and_the_first_goes_on(cli: Cli, tmp_path: Path)
     assert {one.name for one in (tmp_path / "first").iterdir()} == {"report.json", "report.html"}
 
 
-def test_what_was_interrupted_leaves_no_process_and_is_taken_over(cli: Cli, tmp_path: Path):
-    (case,) = chosen("normal-01")
+def test_what_was_interrupted_leaves_no_process_and_is_taken_over_without_a_row_of_it(cli: Cli, tmp_path: Path):
+    held, case = chosen("midway-fault-03", "normal-01")  # of the first one's requests one is held for seconds
     working = home_of(cli.home) / "run" / "worker.json"
     working.unlink(missing_ok=True)  # an earlier one's
-    begun = cli.start("eval", "--cases", str(written(tmp_path, [case])), "--report", str(tmp_path / "first"))
+    begun = cli.start("eval", "--cases", str(written(tmp_path, [held])), "--report", str(tmp_path / "first"))
     wait_for(working)
+    until_called(Cli(home_of(cli.home), {}))
     begun.send_signal(signal.SIGINT)
 
     _, said = begun.communicate(timeout=60)
@@ -234,7 +241,9 @@ def test_what_was_interrupted_leaves_no_process_and_is_taken_over(cli: Cli, tmp_
     assert "interrupted: what worked was stopped, and no report was written" in said
     assert not (tmp_path / "first").exists()
     assert Cli(home_of(cli.home), {}).status()["mode"] == "down"
-    assert evaluate(cli, tmp_path, [case]).problems() == {}
+    found = evaluate(cli, tmp_path, [case])
+    assert found.problems() == {}
+    assert worked_on(cli) == {"evaluation-normal-01"}
 
 
 @pytest.mark.long

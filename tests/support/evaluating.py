@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import pty
 import shutil
-from collections.abc import Iterable
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
+from host.evaluation import place
+from host.stack import assembly
+from host.stack.postgres import PostgresChoice
+from host.stack.roles import Side
 from shared_contracts.base import dump, parse
 from shared_contracts.evaluation import EvaluationCase
 from shared_contracts.evaluation_report import EvaluationReport
-from tests.support.cli import ROOT, Cli, Said
+from tests.support.cli import COMMAND, ROOT, Cli, Said
 from tests.support.evaluation_set import BEYOND, CASES
 
 PACKAGES = ("host", "tool_server", "shared_contracts")
@@ -70,6 +82,46 @@ def evaluate(cli: Cli, folder: Path, cases: Iterable[EvaluationCase], *options: 
     file = folder / "report.json"
     assert file.exists(), said.err
     return Evaluated(said, parse(EvaluationReport, json.loads(file.read_text(encoding="utf-8"))))
+
+
+@contextmanager
+def on_a_terminal(cli: Cli, *options: str) -> Iterator[int]:
+    """An evaluation whose standard error is a terminal; gives the end from which it is read, and kills it."""
+    shown, theirs = pty.openpty()
+    begun = subprocess.Popen(
+        [*COMMAND, "eval", *options], env=cli.environment(TERM="xterm"), cwd=ROOT,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        yield shown
+    finally:
+        begun.kill()
+        begun.wait(10)
+        os.close(shown)
+
+
+def until_called(place_of: Cli) -> None:
+    """Until the tool server of a run under way has logged a call."""
+    until = time.monotonic() + 60
+    with psycopg.connect(place_of.dsn("tools", "tools_auditor"), autocommit=True) as connection:
+        while connection.execute("SELECT FROM calls.log LIMIT 1").fetchone() is None:
+            assert time.monotonic() < until, "nothing was called"
+            time.sleep(0.05)
+
+
+def worked_on(cli: Cli) -> set[str]:
+    """The requests of which the pair that the last run left has a row, on either side."""
+
+    async def read() -> set[str]:
+        async with place.kept(place.home_of(cli.home), PostgresChoice(None, None)) as parts:
+            with psycopg.connect(assembly.owner_dsn(parts, Side.HOST)) as owner:
+                cases = dict(owner.execute("SELECT workflow_id::text, request_id FROM workflow").fetchall())
+            with psycopg.connect(assembly.owner_dsn(parts, Side.TOOLS)) as owner:
+                tasks = {str(task) for (task,) in owner.execute("SELECT task_id FROM calls.log").fetchall()}
+        return {cases.get(task, task) for task in (*cases, *tasks)}
+
+    return asyncio.run(read())
 
 
 def copied(folder: Path) -> Path:
