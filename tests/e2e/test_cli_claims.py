@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -10,7 +12,8 @@ import pytest
 
 from tests.integration.test_claims_runs import ACCEPTED, BRANCHES, FOUR
 from tests.support.claims import EXAMPLES
-from tests.support.cli import Cli
+from tests.support.cli import ROOT, Cli, Said
+from tests.support.pages import blocks
 from tests.support.worker_process import until
 
 EXITS = {"COMPLETED": 0, "REJECTED": 0, "NEEDS_REVIEW": 11}
@@ -33,6 +36,34 @@ def test_one_run_and_its_repetition_answer_as_accepted_and_call_four_times_in_al
     assert record["run_id"] == same["run_id"] == record["workflow_id"]
     assert len(record["checkpoints"]) == 23
     assert logged == [(tool, "ok") for tool in FOUR]
+
+
+def test_an_installation_is_accepted_by_the_runbooks_own_commands(stack: Cli, tmp_path: Path) -> None:
+    (block,) = [one for one in blocks((ROOT / "RUNBOOK.md").read_text("utf-8"), "sh") if "cmp first.json" in one]
+    *lines, ledger = block.splitlines()
+    first, again = [said for line in lines if (said := typed(stack, tmp_path, line)) is not None]
+    record = first.json()
+    assert (first.code, again.code) == (0, 0)
+    assert {name: record[name] for name in ACCEPTED} == ACCEPTED
+    assert ("already known" in first.err, "already known" in again.err) == (False, True)
+    shown = stack(*shlex.split(ledger.replace(" ID ", f" {record['workflow_id']} "), comments=True)[1:], "--json")
+    called = [(call["tool"], call["execution_state"]) for call in reversed(shown.json()["calls"])]  # newest first
+    assert called == [(tool, "verified") for tool in FOUR]
+
+
+def typed(stack: Cli, folder: Path, line: str) -> Said | None:
+    """One line as it stands there, with the files that it makes in a folder; another program's has to end with 0."""
+    words, _, to = line.partition("  #")[0].partition(" > ")
+    command = [
+        str(folder / word) if word.count("/") == 0 and word.endswith(".json") else word for word in shlex.split(words)
+    ]
+    if command[0] == "kessai":
+        said, out = (done := stack(*command[1:])), done.out
+    else:
+        said, out = None, subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    if to:
+        (folder / to.strip()).write_text(out, encoding="utf-8")
+    return said
 
 
 @pytest.mark.parametrize("name", BRANCHES)
