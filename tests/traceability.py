@@ -117,7 +117,8 @@ TABLE: tuple[Row, ...] = (
         "e2e/cli_claims::a_run_that_is_killed_under_a_read_reads_again")),
     Row("12. the same request again", (
         "e2e/cli_run::the_same_case_again_answers_with_the_same_workflow_calls_nothing_and_says_so",
-        "e2e/cli_claims::one_run_and_its_repetition_answer_as_accepted_and_call_four_times_in_all")),
+        "e2e/cli_claims::one_run_and_its_repetition_answer_as_accepted_and_call_four_times_in_all",
+        "e2e/cli_claims::an_installation_is_accepted_by_the_runbooks_own_commands")),
     Row("13. a model's proposal and its end over the Responses API", later="the adapter of a real model (Y3-05)"),
     Row("what a vendor's turn proposes, and how it ends, whoever sends it", (
         "unit/planner_decode::a_turn_is_one_decision_or_a_named_fault",
@@ -242,6 +243,7 @@ TABLE: tuple[Row, ...] = (
     Row("a change of one part, by what it mended and what it broke", (
         "unit/evaluation_compare::eight_of_eight_fixed_and_two_notices_twice_among_35_normal_cases_is_a_regression",
         "unit/evaluation_compare::what_has_to_be_equal_and_is_not_is_named_and_nothing_is_compared",
+        "e2e/cli_evaluate::a_comparison_is_kept_with_its_groups_over_an_earlier_one_and_over_nothing_else",
         "e2e/cli_evaluate_whole::a_change_is_judged_by_real_reports_from_before_it_and_after_it")),
     Row("an evaluation that finds what is planted, where it is, and says so", (
         "e2e/cli_evaluate_defects::a_planted_defect_is_found_where_it_is",
