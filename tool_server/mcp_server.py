@@ -26,6 +26,7 @@ from tool_server.answers import error_number
 from tool_server.call import Answer, Answered, Caller, Refused, refused
 from tool_server.gate import CALLER, REACHED
 from tool_server.log import exception_fields
+from tool_server.message import SERVED
 from tool_server.offer import OFFER, listed
 
 log = structlog.get_logger()
@@ -93,7 +94,12 @@ def build_mcp_server(dispatcher: DispatcherProtocol) -> Server[Any]:
             return result_of(refused("unavailable", {"contract": OFFER[params.name].mark}))
         return await _result(dispatcher, caller, params.name, params.arguments)
 
-    return Server(
+    async def on_discover(context: Context, _params: mcp_types.RequestParams | None) -> mcp_types.DiscoverResult:
+        """All revisions that are served, as who asks for another is told; the library's own names the newest alone."""
+        able = server.get_capabilities(protocol_version=context.protocol_version)
+        return mcp_types.DiscoverResult(supported_versions=list(SERVED), capabilities=able)
+
+    server: Server[Any] = Server(
         "kessai-tools",
         version=_release(),
         on_list_tools=on_list_tools,
@@ -104,6 +110,8 @@ def build_mcp_server(dispatcher: DispatcherProtocol) -> Server[Any]:
             "server/discover": CacheHint(ttl_ms=_DISCOVER_SECONDS * 1000, scope="public"),
         },
     )
+    server.add_request_handler("server/discover", mcp_types.RequestParams, on_discover)
+    return server
 
 
 def _means_another(params: mcp_types.CallToolRequestParams) -> bool:

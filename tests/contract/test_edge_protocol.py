@@ -75,6 +75,7 @@ def started(server: Server, protocol: str) -> dict[str, Any]:
 def test_both_revisions_answer_the_same_capabilities(server):
     old = started(server, LEGACY)
     new = message_of(server.rpc("server/discover", {}, token=server.issuer.probe(), era=MODERN))["result"]
+    assert {MODERN, LEGACY} <= set(new["supportedVersions"])
     assert old["capabilities"] == new["capabilities"] == {"tools": {"listChanged": False}}
     assert old["serverInfo"] == new["_meta"]["io.modelcontextprotocol/serverInfo"]
     assert (old["serverInfo"]["name"], set(old["serverInfo"])) == ("kessai-tools", {"name", "version"})
