@@ -212,6 +212,7 @@ TABLE: tuple[Row, ...] = (
         "e2e/crash_matrix_defects::a_kill_that_does_not_happen_is_red_though_the_case_ends_well")),
     Row("a write that was done before the crash and of which nothing was recorded", (
         "integration/engine_crash::invariant_3_a_write_that_was_cut_off_is_never_planned_again_but_looked_up_by_its_key_first",
+        "e2e/crash_points::a_worker_that_dies_at_a_commit_is_taken_over_from",
         "e2e/crash_points::a_tool_server_that_dies_at_a_commit_costs_a_recovery_and_no_attempt")),
     Row("recovery by risk: a read, a write, one that is not sent again, what nobody knows, a thing that is missing", (
         "integration/engine_crash::a_read_that_was_cut_off_is_planned_again_and_counts_neither_as_a_call_nor_as_a_repeat",
@@ -237,6 +238,7 @@ TABLE: tuple[Row, ...] = (
         "e2e/cli_rollout::a_stage_is_closed_by_ten_cases_and_both_sides_and_stands_in_the_form")),
     Row("a way back to the last release that passed", (
         "integration/releases::a_rollback_is_for_new_cases_and_every_case_goes_on_under_the_release_that_it_began_with",
+        "integration/releases::the_command_goes_back_to_the_last_that_passed_and_says_who_why_and_from_where",
         "integration/releases::a_program_that_lacks_the_release_of_an_open_case_does_not_start",
         "e2e/cli_release::a_release_is_recorded_by_its_passing_report_once_and_shown_with_who_and_by_what",
         "e2e/cli_evaluate_whole::a_release_is_recorded_by_the_report_of_a_real_run")),

@@ -15,6 +15,7 @@ import pytest
 
 from host.evaluation.crash.names import AT, LINK, SEALS, TRACE
 from host.stack.binaries import wheel_directory
+from host.stack.roles import Side
 from tests.crash.stage import Stage
 
 pytest_plugins = ["tests.crash.fixtures"]
@@ -22,8 +23,9 @@ pytestmark = pytest.mark.timeout(180)
 
 DONE = ("COMPLETED", "notice_verified")
 FLUSHED = "SELECT pg_current_wal_flush_lsn()::text"
-# Whether the cut was inside a request: a commit had announced it, and none had recorded its answer.
-WORKER_POINTS = {"before commit_steps 1": 0, "after commit_steps 4": 1, "after commit_steps 7": 0}
+# Inside which request the cut was: a commit had announced it, and none had recorded its answer.
+WORKER_POINTS = {"before commit_steps 1": [], "before commit_steps 4": ["create_return"], "after commit_steps 7": []}
+ASKED = "SELECT count(*) FROM calls.log WHERE task_id = %s AND tool = 'create_return'"
 
 
 @pytest.mark.parametrize("point", WORKER_POINTS)
@@ -37,8 +39,11 @@ def test_a_worker_that_dies_at_a_commit_is_taken_over_from(stage: Stage, point: 
 
     assert stage.ended(workflow) == [DONE]
     assert stage.effects(workflow) == (1, 1)
-    cut_off = sum("cut_off" in outcome for outcome in stage.outcomes(workflow))
-    assert (stage.recoveries(workflow), cut_off) == (WORKER_POINTS[point], WORKER_POINTS[point])
+    cut_off = [outcome.split()[0] for outcome in stage.outcomes(workflow) if "cut_off" in outcome]
+    assert (stage.recoveries(workflow), cut_off) == (len(WORKER_POINTS[point]), WORKER_POINTS[point])
+    # what had been made when its answer was lost is looked up by its key and adopted, and not asked for again
+    assert stage.stand.rows(Side.TOOLS, "tools_auditor", ASKED, str(workflow)) == [(1,)]
+    assert stage.outcomes(workflow).count("find_return success") == len(cut_off)
 
 
 @pytest.mark.parametrize("point", ["after returns.issue 1", f"after {LINK} 1"])
