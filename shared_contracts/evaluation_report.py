@@ -22,7 +22,7 @@ Component = Literal["orchestrator", "tool", "authorization", "persistence", "not
 Place = Literal["wire", "mail", "clock", "database", "process"]
 # what was run: a release passes by the first alone
 Scope = Literal["pre_production", "faults", "without_updates", "retail"]
-FORMAT: Final = "kessai-evaluation/3"
+FORMAT: Final = "kessai-evaluation/4"
 
 
 class Problem(Contract):
@@ -115,6 +115,7 @@ class Conditions(Contract):
     authz: str
     workflow_release: str
     tools: dict[str, str]  # contract version of each tool
+    approvals: dict[str, str]  # what each tool, and the release, asks a person's approval for
     planner: str
     model: str  # NO_MODEL where the planner has none
     changed_component: Component | None
@@ -170,7 +171,7 @@ class EvaluationReport(Contract):
     `signature` is of everything else, by the key of the home in which the cases were run.
     """
 
-    format: Literal["kessai-evaluation/3"]
+    format: Literal["kessai-evaluation/4"]
     scope: Scope
     made_at: AwareDatetime
     seconds: Seconds

@@ -251,7 +251,8 @@ TABLE: tuple[Row, ...] = (
         "e2e/cli_evaluate_defects::a_planted_defect_is_found_where_it_is",
         "e2e/cli_evaluate_defects::the_same_cases_without_a_defect_are_red_for_nothing_but_their_count")),
     Row("fewer approvals are a new version", (
-        "integration/asked_approvals::a_removed_or_other_approval_under_the_same_version_is_refused",)),
+        "integration/asked_approvals::a_removed_or_other_approval_under_the_same_version_is_refused",
+        "unit/evaluation_compare::a_version_that_asks_for_fewer_approvals_is_another_series_and_not_compared")),
     Row("three examples of a structured judgement's intake", later="the intake of messages (Y1-11)"),
 )  # fmt: skip
 

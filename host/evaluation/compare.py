@@ -14,7 +14,8 @@ from host.evaluation.groups import groups
 from host.evaluation.metrics import matched, rate, rates
 from shared_contracts.evaluation_report import Component, Conditions, Entry, EvaluationReport
 
-SAME = ("dataset_sha256", "seed", "concurrency", "order_snapshot", "policy", "authz")
+# approvals: a run that asks a person less often is another series, whatever was changed to make it so
+SAME = ("dataset_sha256", "seed", "concurrency", "order_snapshot", "policy", "authz", "approvals")
 NOTICE_TOOLS = frozenset({"send_return_notice", "send_correction_notice", "find_notice"})
 SAID: dict[Verdict, str] = {
     "fixed": "every case that had failed is as expected now, and nothing is worse",

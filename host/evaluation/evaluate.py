@@ -47,6 +47,7 @@ from host.stack.postgres import PostgresChoice
 from host.stack.processes import Running
 from host.stack.roles import Side
 from host.store import trial
+from host.store.asked import asked_of
 from host.store.pool import Pool
 from host.workflows.catalogue import CURRENT
 from shared_contracts.evaluation import FaultKind
@@ -281,7 +282,7 @@ def _pins(over: Over) -> Pins:
 
 def _conditions(todo: Plan) -> Conditions:
     workflow = CURRENT[KIND]
-    used = sorted({name for names in workflow.tools.values() for name in names})
+    used = sorted({name for names in workflow.tools.values() for name in names} - todo.removed)
     return Conditions(
         dataset_sha256=todo.dataset,
         seed=todo.seed,
@@ -290,7 +291,8 @@ def _conditions(todo: Plan) -> Conditions:
         policy=todo.over.policy_version,
         authz=todo.over.authz_version,
         workflow_release=workflow.release,
-        tools={name: TOOLS[name].version for name in used if name not in todo.removed},
+        tools={name: TOOLS[name].version for name in used},
+        approvals={what: asked for what, _, asked in asked_of((workflow,), (TOOLS[name] for name in used))},
         planner="conformance",
         model=NO_MODEL,
         changed_component=todo.changed,

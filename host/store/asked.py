@@ -23,7 +23,7 @@ class ApprovalChangedError(Exception):
 
 def keep_asked(owner: psycopg.Connection[Any], workflows: Iterable[Workflow], tools: Iterable[Tool]) -> None:
     """Keep what is new; raises ApprovalChangedError."""
-    for what, version, asked in (*_of_tools(tools), *_of_releases(workflows)):
+    for what, version, asked in asked_of(workflows, tools):
         named = {"what": what, "version": version, "asked": asked}
         owner.execute(_SQL["keep"], named)
         kept = owner.execute(_SQL["kept"], named).fetchone()
@@ -32,6 +32,11 @@ def keep_asked(owner: psycopg.Connection[Any], workflows: Iterable[Workflow], to
                 f"{what} {version} asks for an approval: {asked}. In this database it does so: {kept[0]}\n"
                 "Nothing was migrated. Fewer approvals, or others, are a new version of it, and a release of their own."
             )
+
+
+def asked_of(workflows: Iterable[Workflow], tools: Iterable[Tool]) -> tuple[tuple[str, str, str], ...]:
+    """Give the name, the version and what it asks an approval for, of each tool and each release."""
+    return (*_of_tools(tools), *_of_releases(workflows))
 
 
 def _of_tools(tools: Iterable[Tool]) -> Iterator[tuple[str, str, str]]:

@@ -55,7 +55,7 @@ def test_a_report_that_nobody_known_has_signed_is_red_for_that_alone(nowhere: Cl
     assert (nothing.code, nothing.out, "cannot be used" in nothing.err) == (2, "", True)
 
 
-@pytest.mark.parametrize("version", ["2", "4"])
+@pytest.mark.parametrize("version", ["3", "5"])
 def test_a_report_of_another_format_is_named_and_what_is_to_be_done(nowhere: Cli, tmp_path: Path, version: str):
     file = tmp_path / "report.json"
     file.write_text(json.dumps(dump(report()) | {"format": f"kessai-evaluation/{version}"}), "utf-8")
@@ -63,7 +63,7 @@ def test_a_report_of_another_format_is_named_and_what_is_to_be_done(nowhere: Cli
         said = nowhere("eval", *arguments)
         assert (said.code, said.out) == (2, "")
         what, mend = said.err.splitlines()
-        assert what.endswith(f"it is kessai-evaluation/{version}, and this program reads kessai-evaluation/3")
+        assert what.endswith(f"it is kessai-evaluation/{version}, and this program reads kessai-evaluation/4")
         assert mend.strip() == "Run kessai eval again; what another build wrote is read by that one."
 
 

@@ -124,10 +124,11 @@ def document(entries: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
     conditions = {
         "dataset_sha256": "0" * 64, "seed": 7, "concurrency": 8, "order_snapshot": "2026-07-30", "policy": "policy-v12",
         "authz": "authz-v7", "workflow_release": "returns-1", "tools": dict.fromkeys(WAY, "1"),
+        "approvals": {"create_return": "amount_reaches_threshold", "returns": "from ELIGIBLE"},
         "planner": "conformance", "model": "no model", "changed_component": None,
     }  # fmt: skip
     made = {
-        "format": "kessai-evaluation/3", "scope": "pre_production", "made_at": "2026-08-01T09:00:00Z",
+        "format": "kessai-evaluation/4", "scope": "pre_production", "made_at": "2026-08-01T09:00:00Z",
         "seconds": 30.0, "build": "0.1.0",
         "conditions": conditions, "rates": dict(RATES), "limits": dict(LIMITS), "contract_tests": [], "cases": entries,
         "compared": {"compared": 2000, "external": 0, "untracked": [], "missing": [], "duplicate": []},

@@ -265,6 +265,16 @@ def test_only_the_changed_part_may_have_another_version(part, versions, differs)
     assert all(set(one.ids) == set(versions) for one in view.refused)
 
 
+@pytest.mark.parametrize("what", ["create_return", "returns"])
+def test_a_version_that_asks_for_fewer_approvals_is_another_series_and_not_compared(what):
+    fewer = conditions()["approvals"] | {what: "never"}
+    new = {"tools": conditions()["tools"] | {"create_return": "2"}, "workflow_release": "returns-2"}
+    assert seen(cases(), cases(), **new).refused == ()
+    view = seen(cases(), cases(), **new, approvals=fewer)
+    assert differing(view) == ["approvals"]
+    assert f"'{what}': 'never'" in view.refused[0].after
+
+
 @pytest.mark.parametrize(("part", "differs"), [("planner", []), ("orchestrator", ["planner", "model"])])
 def test_another_model_is_a_change_of_the_planner_and_of_nothing_else(part, differs):
     view = seen(cases(), cases(), changed_component=part, planner="other", model="other-1")
