@@ -201,6 +201,9 @@ TABLE: tuple[Row, ...] = (
     Row("two workers at one case", (
         "integration/engine_race::of_two_drivers_that_read_the_same_version_one_commits_a_hundred_times",
         "e2e/two_workers::cases_that_are_woken_many_times_are_done_once")),
+    Row("random events, crashes, two workers, approvals and stops: the invariants after each step", (
+        "integration/engine_stateful::whatever_happens_in_whatever_order_the_invariants_hold_after_each_step_and_all_of_it_does_happen",
+        "integration/engine_stateful::the_same_holds_in_many_more_and_longer_histories")),
     Row("another day, another worker", (
         "integration/engine_approval::after_a_day_nothing_is_approved_any_more_and_nothing_ever_happens",
         "e2e/crash_points::a_worker_that_dies_at_a_commit_is_taken_over_from")),

@@ -22,7 +22,7 @@ from host.engine.approval import request_of
 from host.engine.parts import Kind
 from host.engine.wake import Wake
 from host.store import approvals, ledger
-from host.store.errors import ApprovalOverError, ApproverKeyError, StaleWorkflowError
+from host.store.errors import ApprovalOverError, ApproverKeyError, InvariantError, StaleWorkflowError
 from host.store.pool import Pool
 from shared_contracts.approval import (
     LIFETIME,
@@ -109,6 +109,10 @@ async def take_decision(desk: Desk, text: str, looked_seconds: float) -> Approva
         raise ApprovalRefusedError(_VOID[Void.UNKNOWN_KEY]) from error
     except ApprovalOverError as error:
         raise ApprovalRefusedError(_VOID[Void.EXPIRED]) from error
+    except InvariantError as error:
+        if "approval_pkey" not in str(error):
+            raise
+        raise ApprovalRefusedError(_VOID[Void.USED]) from error  # its id is another decision's
     return event
 
 

@@ -1,209 +1,246 @@
-"""Random answers, deaths, races, stops and clocks against the real database: after each step the invariants hold."""
+"""Random answers, deaths, races, decisions, stops and clocks on the real database: after each step the invariants hold.
+
+Nothing of it can silently never happen: a run is over only once every event below was seen.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
+from hypothesis.stateful import initialize, multiple, rule, run_state_machine_as_test
 
-from host.domain.control import ENDS
-from host.domain.state import State
-from host.engine.drive import drive
-from host.engine.parts import Parts
-from host.engine.sweep import run_once
-from host.store.errors import OneAtATimeError, StoppedError
-from tests.support.crash import DiedError, Fate, doomed
-from tests.support.engine import SCOPES, advance_clock, engage, engine, owners, rows, take
-from tests.support.fake_tools import Answer, FakeTools, rejected, unknown, yen
+from host.domain.acting import By
+from host.engine.approve import ApprovalRefusedError, take_decision
+from host.engine.drive import drive, load
+from host.engine.reapply import reapply, withdraw
+from host.engine.review import adopt, close, look_up, order_compensation, release
+from host.engine.sweep import end_late
+from host.store.errors import OneAtATimeError
+from shared_contracts.approval import jwk_of, sign
+from tests.support.approvals import decision, desk
+from tests.support.bad_world import DAY, SEEN, WHICH, BadWorld
+from tests.support.crash import DiedError
+from tests.support.engine import PINS, advance_clock, no_wake, owners, rows, take
+from tests.support.fake_tools import rejected
+from tests.support.machine_invariants import HANDED_OVER, TO_ASK_ANEW, WAITING
 
-READS = ("get_order", "check_return_policy", "get_return", "find_return", "find_notice", "get_return_links")
-WRITES = ("create_return", "send_return_notice", "cancel_return", "send_correction_notice")
-REFUSALS = ("rate_limited", "unavailable", "unreachable", "scope_missing", "bad_output", "not_found", "no_answer")
+SATO = By("sato", "operator", "sha256:of-a-test")
+STARTS = ("unseen return", "unseen return", "lost return", "lost notice", "wrong return", "busy")
+MANY_ACTS = st.lists(
+    st.sampled_from(["order", "order", "adopt", "adopt", "close", "close", "look"]), min_size=1, max_size=3
+)
+THEN = st.sampled_from(["run", "run", "day", "day", "key", "no key", "price", "price", ""])
+SAID = st.sampled_from(["approve", "approve", "deny"])
+WHO = st.sampled_from(["tanaka", "tanaka", "suzuki"])
+EVENT_ID: LiteralString = "SELECT event_id FROM approval WHERE event = %(text)s"
 
-# One row that breaks an invariant is one too many.
-BROKEN = {
-    "7: a row is the fold of its history": """
-        SELECT w.workflow_id FROM workflow w
-          LEFT JOIN checkpoint c ON c.workflow_id = w.workflow_id AND c.seq = w.seq
-          LEFT JOIN legal_transition m USING (move_id)
-         WHERE m.control_to IS DISTINCT FROM w.control_state OR m.business_to IS DISTINCT FROM w.state
-            OR w.seq <> (SELECT count(*) FROM checkpoint x WHERE x.workflow_id = w.workflow_id)""",
-    "2: one effect in flight": """
-        SELECT workflow_id FROM effect WHERE outcome IS NULL GROUP BY workflow_id HAVING count(*) > 1""",
-    "3: one key, one effect": """
-        SELECT idempotency_key FROM effect WHERE outcome IS NULL OR outcome = 'succeeded'
-         GROUP BY tenant_id, idempotency_key HAVING count(*) > 1""",
-    "9: done means verified": """
-        SELECT w.workflow_id FROM workflow w WHERE w.state = 'COMPLETED' AND 2 <> (
-            SELECT count(*) FROM effect e WHERE e.workflow_id = w.workflow_id AND e.verified_at IS NOT NULL)""",
-    "1: an intent has its permission": """
-        SELECT e.workflow_id FROM effect e LEFT JOIN decision d
-            ON d.workflow_id = e.workflow_id AND d.n = e.decision_n AND d.committed_in = e.committed_in
-         WHERE d.outcome IS DISTINCT FROM 'allow'""",
-    "what is over is not under way": """
-        SELECT workflow_id FROM workflow WHERE control_state IN ('completed', 'needs_human', 'stopped', 'failed')
-           AND (lease_owner IS NOT NULL OR wake_at IS NOT NULL)""",
-    "whoever waits has a timer or a person": """
-        SELECT workflow_id FROM workflow WHERE lease_owner IS NULL AND wake_at IS NULL
-           AND control_state NOT IN ('completed', 'needs_human', 'stopped', 'failed')""",
-    "a limit is a limit": """
-        SELECT workflow_id FROM attempt JOIN call USING (workflow_id, step)
-         WHERE purpose = 'call' AND outcome NOT IN ('cut_off', 'unreachable')
-         GROUP BY workflow_id, undoes IS NULL HAVING count(*) > 6""",
-    "an end has its audit row and its outbox row": """
-        SELECT w.workflow_id FROM workflow w
-         WHERE w.control_state IN ('completed', 'needs_human', 'stopped', 'failed')
-           AND (1 <> (SELECT count(*) FROM audit a WHERE a.workflow_id = w.workflow_id AND a.action = 'workflow_ended')
-                OR 1 <> (SELECT count(*) FROM outbox o WHERE o.workflow_id = w.workflow_id))""",
-}
+# What the rules have to have reached in the cases of one run together.
+REACHED = frozenset({
+    "approval_required", "approved", "denied", "withdrawn", "expired", "approval_void", "approval_expired",
+    "asked_for_anew", "return_verified", "notice_verified", "transient", "unknown_effect", "wrong_effect",
+    "compensation_ordered", "compensated", "effect_adopted", "review_closed",
+    "a decision was refused", "a decision was tried twice", "another decision had the same id",
+})  # fmt: skip
 
 
-def at_rest(state: State) -> bool:
-    """At an end, or waiting for a person."""
-    return state.control.control in ENDS or state.task.state == "WAITING_APPROVAL"
+class Returns(BadWorld):
+    """The people who decide and clear up."""
 
-
-class Returns(RuleBasedStateMachine):
-    """A shop with an engine in a bad world."""
-
-    workflows = Bundle("workflows")
+    workflows = BadWorld.workflows
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = asyncio.Runner()
-        self.stack = AsyncExitStack()
-        self.tools = FakeTools(refunds={"A-3": 60_000})
-        self.parts: Parts = self.loop.run(self.stack.enter_async_context(engine(self.tools)))
-        self.taken = 0
+        self.keys: dict[str, Ed25519PrivateKey] = {}
+        self.counted: list[str] = []  # the decisions that counted, as they were signed
+        for name in ("tanaka", "suzuki"):
+            self.give_key(name)
 
-    def teardown(self) -> None:
-        """In a world that is good again every workflow comes to an end, or waits for an approval."""
-        self.tools.script.clear()
-        for scope in SCOPES:
-            engage(self.parts, scope, engaged=False)
-        with owners(self.parts) as operator:  # what waited for a person to release it
-            operator.execute("UPDATE workflow SET wake_at = clock_now() WHERE wake_reason = 'compensation'")
+    @initialize(target=workflows, start=st.sampled_from(STARTS), acts=MANY_ACTS, said=SAID, then=THEN)
+    def somebody_is_needed(self, start: str, acts: list[str], said: str, then: str) -> Any:
+        """Begin where something is at stake: people have to decide, or one has to clear up."""
+        orders = {"high": "A-3", "high-too": "A-3", "low": "A-1"}
+        ids = [self.loop.run(take(self.parts, request_id=r, order_id=order)) for r, order in orders.items()]
+        for workflow_id in ids[:2]:
+            self.let_it_run(workflow_id)
+        match start:
+            case "lost return":
+                self.lose_for_good("create_return", done=True)
+            case "lost notice":
+                self.lose_for_good("send_return_notice", done=True)
+            case "unseen return":
+                self.script("get_return", *[rejected("unavailable")] * 4)
+            case "wrong return":
+                self.spoil_next("get_return", "lie", done=False)
+            case _:
+                self.spoil_next("create_return", "rate_limited", done=False)
+        self.let_it_run(ids[2])
+        self.clear_up(0, acts, sure=True)
+        self.decide(0, "tanaka", said, then)
+        return multiple(*ids)
+
+    def give_key(self, name: str) -> None:
+        key = self.keys[name] = Ed25519PrivateKey.generate()
+        public = jwk_of(key.public_key())
+        self.tools.keys[public.kid] = (name, key.public_key())
+        with owners(self.parts) as sql:
+            sql.execute("SELECT trust_approver(%s, %s, %s, 'sato')", (public.kid, name, public.x))
+
+    def revoke_key(self, name: str) -> None:
+        kid = jwk_of(self.keys[name].public_key()).kid
+        self.tools.keys.pop(kid, None)
+        with owners(self.parts) as sql:
+            sql.execute("SELECT revoke_approver(%s, 'sato')", (kid,))
+
+    async def signed(self, workflow_id: UUID, by: str, said: str, **differs: Any) -> str:
+        event = decision(await load(self.parts, workflow_id), by, decision=said, **differs)
+        return sign(event, self.keys[by], jwk_of(self.keys[by].public_key()).kid)
+
+    async def hand_in(self, text: str) -> str:
+        """Gives the words that it was refused with, or none."""
         try:
-            ids = [one for (one,) in self.loop.run(rows(self.parts, "SELECT workflow_id FROM workflow"))]
-            states: list[State] = []
-            for _ in range(40):  # together: one may wait for what another has under way
-                advance_clock(self.parts, 40)
-                states = [self.loop.run(drive(self.parts, one)) for one in ids]
-                if all(at_rest(state) for state in states):
-                    break
-            assert [state for state in states if not at_rest(state)] == []
-            self.nothing_is_broken()
-        finally:
-            self.loop.run(self.stack.aclose())
-            self.loop.close()
+            await take_decision(desk(self.parts), text, 1.0)
+        except ApprovalRefusedError as error:
+            SEEN["a decision was refused"] += 1
+            return str(error)
+        self.counted.append(text)
+        return ""
 
-    @rule(target=workflows, order=st.integers(1, 3))
-    def take_in(self, order: int) -> Any:
-        self.taken += 1
-        with suppress(StoppedError):
-            return self.loop.run(take(self.parts, request_id=f"r-{self.taken}", order_id=f"A-{order}"))
-        return multiple()
+    @rule(which=WHICH, by=WHO, said=SAID, then=THEN)
+    def decide(self, which: int, by: str, said: str, then: str) -> None:
+        workflow_id = self.one_of(WAITING, which)
+        if workflow_id is not None:
+            self.loop.run(self.hand_in(self.loop.run(self.signed(workflow_id, by, said))))
+            self.something_changes(by, then)
+            if then:
+                self.drive_it(workflow_id)
 
-    @rule(tool=st.sampled_from(READS + WRITES), code=st.sampled_from(REFUSALS))
-    def refuse_next(self, tool: str, code: str) -> None:
-        self.script(tool, rejected(code))
+    @rule(name=WHO, what=THEN)
+    def something_changes(self, name: str, what: str) -> None:
+        match what:
+            case "day":
+                advance_clock(self.parts, DAY)
+            case "key":
+                self.revoke_key(name)
+                self.give_key(name)
+            case "no key":
+                self.revoke_key(name)
+            case "price":
+                self.tools.refunds["A-3"] += 1_000
 
-    @rule(tool=st.sampled_from(WRITES), done=st.booleans(), code=st.sampled_from(["timeout", "internal_error"]))
-    def lose_next(self, tool: str, done: bool, code: str) -> None:
-        self.script(tool, self.tools.then(unknown(code)) if done else unknown(code))
+    @rule(which=WHICH, said=SAID, at_the_end=st.booleans())
+    def decide_while_others_act(self, which: int, said: str, at_the_end: bool) -> None:
+        """Two decide, the requester takes it back, a driver and the sweeper come by: all at once."""
+        workflow_id = self.one_of(WAITING, which)
+        if workflow_id is None:
+            return
 
-    @rule(read=st.sampled_from(["get_return", "get_order"]), what=st.sampled_from(["order_id", "amount"]))
-    def lie_next(self, read: str, what: str) -> None:
-        self.script(read, self.tools.but(**({"order_id": "A-9"} if what == "order_id" else {"refund": yen(1)})))
-
-    @rule(tool=st.sampled_from(READS + WRITES), done=st.booleans())
-    def die_next(self, tool: str, done: bool) -> None:
-        def die(request: Any) -> Any:
-            if done:
-                self.tools.honest(request)
-            raise DiedError
-
-        self.script(tool, die)
-
-    def script(self, tool: str, answer: Answer) -> None:
-        self.tools.script.setdefault(tool, []).append(answer)
-
-    @rule(workflow_id=workflows)
-    def drive_it(self, workflow_id: UUID) -> None:
-        with suppress(DiedError, OneAtATimeError):
-            self.loop.run(drive(self.parts, workflow_id))
-
-    @rule(workflow_id=workflows, at=st.integers(1, 5), before=st.booleans())
-    def drive_it_to_death(self, workflow_id: UUID, at: int, before: bool) -> None:
         async def run() -> None:
-            async with doomed(self.parts, Fate(at, before)) as mortal:
-                with suppress(DiedError, OneAtATimeError):
-                    await drive(mortal, workflow_id)
+            asked = (await load(self.parts, workflow_id)).evidence.asked
+            assert asked is not None
+            texts = [await self.signed(workflow_id, "tanaka", one) for one in (said, "approve")]
+            if at_the_end:  # whether it is still in time is a matter of milliseconds
+                advance_clock(self.parts, (asked.expires_at - asked.read_at).total_seconds() - 0.02)
+            with owners(self.parts) as sql:  # whoever waits for a person is looked at early
+                sql.execute("UPDATE workflow SET wake_at = clock_now() WHERE workflow_id = %s", (workflow_id,))
+            acts: list[Coroutine[Any, Any, Any]] = [
+                self.hand_in(texts[0]), drive(replace(self.parts, owner="a"), workflow_id), self.hand_in(texts[1]),
+                end_late(self.parts), drive(replace(self.parts, owner="b"), workflow_id),
+                withdraw(desk(self.parts), workflow_id, "sato"),
+            ]  # fmt: skip
+            allowed = DiedError | OneAtATimeError | ApprovalRefusedError
+            for found in await asyncio.gather(*acts, return_exceptions=True):
+                assert not isinstance(found, BaseException) or isinstance(found, allowed), found
 
         self.loop.run(run())
 
-    @rule(workflow_id=workflows)
-    def drive_it_twice_at_once(self, workflow_id: UUID) -> None:
-        async def run() -> None:
-            drivers = (drive(replace(self.parts, owner=name), workflow_id) for name in "ab")
-            for found in await asyncio.gather(*drivers, return_exceptions=True):
-                assert not isinstance(found, BaseException) or isinstance(found, DiedError | OneAtATimeError), found
+    @rule(which=WHICH)
+    def hand_in_again(self, which: int) -> None:
+        """What counted once counts never again, neither itself nor its id in another decision."""
+        if not self.counted:
+            return
+        text = self.counted[which % len(self.counted)]
+        assert self.loop.run(self.hand_in(text)) != ""
+        SEEN["a decision was tried twice"] += 1
+        workflow_id = self.one_of(WAITING, which)
+        if workflow_id is not None:
+            (event_id,) = self.loop.run(rows(self.parts, EVENT_ID, text=text))[0]
+            other = self.loop.run(self.signed(workflow_id, "tanaka", "approve", event_id=event_id))
+            said = self.loop.run(self.hand_in(other))
+            assert said != ""
+            SEEN["another decision had the same id"] += "used before" in said
 
-        self.loop.run(run())
+    @rule(which=WHICH)
+    def take_back(self, which: int) -> None:
+        workflow_id = self.one_of(WAITING, which)
+        if workflow_id is not None:
+            self.unless_refused(withdraw(desk(self.parts), workflow_id, "sato"))
 
-    @rule(seconds=st.sampled_from([0.5, 2.0, 16.0, 31.0, 3600.0]))
-    def let_time_pass(self, seconds: float) -> None:
-        advance_clock(self.parts, seconds)
+    @rule(which=WHICH)
+    def ask_anew(self, which: int) -> None:
+        workflow_id = self.one_of(TO_ASK_ANEW, which)
+        if workflow_id is not None:
+            self.unless_refused(reapply(desk(self.parts), workflow_id, PINS, None))
 
-    @rule(scope=st.sampled_from(["updates", "reads", "new_work", "parallel"]), engaged=st.booleans())
-    def stop(self, scope: str, engaged: bool) -> None:
-        engage(self.parts, scope, engaged=engaged)
+    @rule(which=WHICH, acts=MANY_ACTS, sure=st.booleans())
+    def clear_up(self, which: int, acts: list[str], sure: bool) -> None:
+        """An operator looks at what was handed over, and does something about it."""
+        now, parts = desk(self.parts), self.parts
+        workflow_id = self.one_of(HANDED_OVER, which)
+        for act in acts if workflow_id is not None else ():
+            assert workflow_id is not None
+            match act:
+                case "adopt":
+                    self.unless_refused(adopt(parts, workflow_id, SATO, no_wake))
+                case "order":
+                    self.unless_refused(order_compensation(now, workflow_id, SATO, "the wrong cup", parts.registry))
+                case "close":
+                    self.unless_refused(close(now, workflow_id, SATO, "by hand", accept_unknown=sure))
+                case _:
+                    self.unless_refused(look_up(parts, workflow_id, SATO))
+            self.let_it_run(workflow_id)
 
-    @rule()
-    def sweep(self) -> None:
-        due: list[UUID] = []
-
-        async def wake(_connection: Any, workflow_id: UUID) -> None:
-            due.append(workflow_id)
-
-        self.loop.run(run_once(self.parts, wake))
-        for workflow_id in due:
-            self.drive_it(workflow_id)
-
-    @invariant()
-    def nothing_is_broken(self) -> None:
-        for what, query in BROKEN.items():
-            assert self.loop.run(rows(self.parts, query)) == [], what
-        keys = [key for _, key in self.tools.executed]
-        assert len(keys) == len(set(keys)), "an effect was made twice"
-        known = {key for (key,) in self.loop.run(rows(self.parts, "SELECT idempotency_key FROM effect"))}
-        assert set(keys) <= known, "an effect was made without an intent"
-        sent = {request.jti for request in self.tools.requests}
-        recorded = {jti for (jti,) in self.loop.run(rows(self.parts, "SELECT jti FROM attempt"))}
-        assert sent <= recorded, "a request left without its attempt"
-
-    @invariant()
-    def what_is_verified_exists_under_its_own_order(self) -> None:
-        made = {record["return_id"]: record for record in self.tools.returns.values()}
-        query = (
-            "SELECT e.external_id, w.resource FROM effect e JOIN workflow w USING (workflow_id) "
-            "WHERE e.name = 'create_return' AND e.verified_at IS NOT NULL"
-        )
-        for return_id, order_id in self.loop.run(rows(self.parts, query)):
-            assert made[return_id]["order_id"] == order_id
+    @rule(which=WHICH)
+    def let_it_be_undone(self, which: int) -> None:
+        query: LiteralString = "SELECT workflow_id FROM compensation WHERE state = 'required' ORDER BY workflow_id"
+        workflow_id = self.one_of(query, which)
+        if workflow_id is not None:
+            self.unless_refused(release(desk(self.parts), workflow_id, SATO))
+            self.unless_refused(drive(self.parts, workflow_id))
 
 
-TestReturns = Returns.TestCase
-TestReturns.settings = settings(
-    max_examples=12,
+ORDINARY = settings(
+    max_examples=5,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shrink what fails takes minutes on a real database
-    stateful_step_count=25,
+    stateful_step_count=15,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
+
+
+def run(how: settings, least: int, most: int) -> None:
+    """Run at least so many rounds, and no more than it takes to have seen everything happen."""
+    SEEN.clear()
+    for n in range(most):
+        run_state_machine_as_test(Returns, settings=how)
+        if n + 1 >= least and {what for what, n in SEEN.items() if n} >= REACHED:
+            return
+    assert [what for what in sorted(REACHED) if not SEEN[what]] == [], "never happened"
+
+
+@pytest.mark.timeout(300)
+def test_whatever_happens_in_whatever_order_the_invariants_hold_after_each_step_and_all_of_it_does_happen():
+    run(ORDINARY, 2, 20)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_the_same_holds_in_many_more_and_longer_histories():
+    run(settings(ORDINARY, max_examples=50, stateful_step_count=50), 2, 2)
