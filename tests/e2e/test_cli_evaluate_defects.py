@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from host.evaluation.codes import PROBLEMS, Code
 from tests.support.cli import Cli
 from tests.support.defects import DEFECTS, Defect, Plant
 from tests.support.defects_of_bounds import BOUNDS
@@ -37,13 +38,40 @@ def programs(tmp_path: Path) -> Iterator[Callable[[tuple[Plant, ...]], Cli]]:
 
 @pytest.mark.parametrize("defect", ALL, ids=NAMES)
 def test_a_planted_defect_is_found_where_it_is(programs, defect: Defect, tmp_path: Path):
-    found = evaluate(programs(defect.plants), tmp_path, chosen(*defect.cases))
+    cli = programs(defect.plants)
+
+    found = evaluate(cli, tmp_path, chosen(*defect.cases))
 
     problems = found.problems()
     assert set(problems) == {defect.at}
-    assert set(defect.codes) <= set(problems[defect.at])
-    assert defect.said in found.said.out.splitlines()[0]
-    assert found.said.code == 1
+    codes = set(problems[defect.at])
+    assert set(defect.codes) <= codes <= {*defect.codes, *defect.beside}
+    first, *rows = found.said.out.splitlines()
+    assert {(defect.at, code) for code in codes} <= {tuple(row.split()[:2]) for row in rows}
+    weights = {code: PROBLEMS[Code(code)] for code in codes}
+    severe = {code for code, weight in weights.items() if weight.severe}
+    failed = {one.breaks.value for one in weights.values() if one.breaks is not None} | {*defect.broken}
+    seen = told(first)
+    if "stop_unasked" in defect.refused:  # whether it is lifted before the end is a matter of when it was raised
+        seen["the report proves too little"].discard("stop_standing")
+    said = {
+        "the report proves too little": {"too_few_cases", *defect.refused},
+        "severe, of which one is enough": severe,
+        "broken": failed,
+        "not as expected": {"1 of the cases"},
+    }
+    assert seen == {what: which for what, which in said.items() if which}
+    decided = cli("eval", "gate", str(tmp_path / "report.json"), "--json").json()
+    assert {one["condition"] for one in decided["conditions"] if not one["held"]} == failed
+    assert (decided["said"], found.said.code) == (first, 1)
+
+
+def told(line: str) -> dict[str, set[str]]:
+    """Take the gate's first line apart: each reason, and what it names."""
+    passed, _, reasons = line.partition(". ")
+    assert passed == "not passed"
+    parts = (reason.partition(": ") for reason in reasons.split("; "))
+    return {what: set(which.split(", ")) for what, _, which in parts}
 
 
 def test_the_same_cases_without_a_defect_are_red_for_nothing_but_their_count(programs, tmp_path: Path):

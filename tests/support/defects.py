@@ -16,14 +16,20 @@ class Plant:
 
 @dataclass(frozen=True)
 class Defect:
-    """What is planted, the cases that are run, and what has to be found at one of them or in the gate's first line."""
+    """What is planted, the cases that are run, and what has to be found at one of them.
+
+    `beside`: what of that case is not as expected either, as it follows. What breaks a condition or proves too little
+    without any code of a case: `broken`, which the three-way comparison finds, and `refused`.
+    """
 
     name: str
     plants: tuple[Plant, ...]
     cases: tuple[str, ...]
     at: str
     codes: tuple[str, ...]
-    said: str = ""
+    beside: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 _ONCE = "    return await channel.deliver(waiting.message_id, waiting.content)\n"
@@ -59,6 +65,7 @@ DEFECTS = (
         ("normal-01", "out-of-period-01"),
         "normal-01",
         ("wrong_notice",),
+        beside=("state_differs", "reason_differs", "path_differs"),
     ),
     Defect(
         "nobody is asked for an approval",
@@ -77,6 +84,8 @@ DEFECTS = (
         ("high-value-01", "normal-01"),
         "high-value-01",
         ("approval_bypassed",),
+        beside=("state_differs", "reason_differs", "path_differs", "notice_missing", "compensation_unexpected"),
+        refused=("stop_unasked",),
     ),
     Defect(
         "what nobody knows the outcome of is sent again",
@@ -84,6 +93,7 @@ DEFECTS = (
         ("midway-fault-05", "normal-01"),
         "midway-fault-05",
         ("retries_differ",),
+        beside=("too_many_calls",),
     ),
     Defect(
         "one request becomes two workflows",
@@ -97,6 +107,7 @@ DEFECTS = (
         ("duplicate-02", "normal-01"),
         "duplicate-02",
         ("not_one_workflow", "duplicate_return", "duplicate_notice"),
+        beside=("path_differs", "too_many_calls", "over_limit", "told_differs"),
     ),
     Defect(
         "the customer is told less than happened",
@@ -179,7 +190,7 @@ DEFECTS = (
         ("normal-01",),
         "normal-01",
         ("too_many_calls",),
-        "no_untracked_calls",
+        broken=("no_untracked_calls",),
     ),
     Defect(
         "the window is a day longer than the rules say",
@@ -187,6 +198,7 @@ DEFECTS = (
         ("out-of-period-03", "normal-01"),
         "out-of-period-03",
         ("effect_not_allowed",),
+        beside=("state_differs", "reason_differs", "path_differs", "too_many_calls"),
     ),
     Defect(
         "another customer's order is read",
@@ -199,6 +211,7 @@ DEFECTS = (
         ("foreign-order-01", "normal-01"),
         "foreign-order-01",
         ("foreign_order_processed",),
+        beside=("state_differs", "reason_differs", "path_differs", "too_many_calls"),
     ),
     Defect(
         "what a tool server was asked before it died is sent again unseen",
@@ -206,6 +219,7 @@ DEFECTS = (
         ("server-killed-02", "normal-01"),
         "server-killed-02",
         ("retries_differ",),
+        beside=("too_many_calls",),
     ),
     Defect(
         "a request that was given up is still done when it comes, and the next one is another intention",
@@ -224,12 +238,22 @@ DEFECTS = (
         ("slow-answer-02", "normal-01"),
         "slow-answer-02",
         ("duplicate_return",),
+        beside=("told_differs",),
+        broken=("no_untracked_calls",),
     ),
     Defect(
         "a tool server of older contracts is worked with",
-        (Plant("host/tool_client/readiness.py", "        if mark != {", "        if mark is None and mark != {"),),
+        (
+            Plant("host/tool_client/readiness.py", "if mark != tool.mark:", "if mark is None:"),
+            Plant(
+                "tool_server/mcp_server.py",
+                "return tool is not None and meant is not None and meant != tool.mark",
+                "return tool is None and meant is None",
+            ),
+        ),
         ("older-contract-01", "normal-01"),
         "older-contract-01",
         ("fault_not_proved",),
+        refused=("fault_not_proved",),
     ),
 )

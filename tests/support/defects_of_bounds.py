@@ -22,7 +22,7 @@ BOUNDS = (
         ("midway-fault-05", "normal-01"),
         "midway-fault-05",
         ("fault_not_proved",),
-        "fault_not_proved",
+        refused=("fault_not_proved",),
     ),
     Defect(
         "what waits to be tried again is woken after hours, so that a case never ends",
@@ -37,7 +37,7 @@ BOUNDS = (
         ("midway-fault-01", "normal-01"),
         "midway-fault-01",
         ("not_ended",),
-        "all_ended",
+        beside=("reason_differs", "path_differs", "return_missing", "notice_missing", "retries_differ", "told_differs"),
     ),
     Defect(
         "a planner is asked again however often what it gave was refused",
@@ -58,7 +58,6 @@ BOUNDS = (
         ("normal-01", "normal-02"),
         "normal-01",
         ("over_limit",),
-        "no_overruns",
     ),
     Defect(
         "what has to be undone is due before anybody can",
@@ -73,7 +72,8 @@ BOUNDS = (
         ("normal-01", "missing-order-01"),
         "normal-01",
         ("compensation_overdue",),
-        "compensations_in_time",
+        beside=("state_differs", "reason_differs", "path_differs", "notice_missing", "wrong_return"),
+        refused=("stop_unasked",),
     ),
     Defect(
         "a return is written down for another customer",
@@ -88,7 +88,7 @@ BOUNDS = (
         ("normal-01", "out-of-period-01"),
         "normal-01",
         ("wrong_return",),
-        "nothing_out_of_permission",
+        beside=("state_differs", "reason_differs", "path_differs", "notice_missing"),
     ),
     Defect(
         "the move that an approval makes is not written down",

@@ -21,7 +21,7 @@ CONSENT = (
         ("high-value-02", "normal-01"),
         "high-value-02",
         ("approval_bypassed", "effect_not_allowed"),
-        "approval_bypassed",
+        beside=("state_differs", "reason_differs", "path_differs", "too_many_calls", "told_differs"),
     ),
     Defect(
         "an approver's key counts on after it was revoked",
@@ -35,7 +35,7 @@ CONSENT = (
         ("high-value-08", "normal-01"),
         "high-value-08",
         ("approval_bypassed", "effect_not_allowed"),
-        "approval_bypassed",
+        beside=("state_differs", "reason_differs", "path_differs", "too_many_calls", "told_differs"),
     ),
     Defect(
         "an approval acts after its time",
@@ -47,7 +47,7 @@ CONSENT = (
         ("midway-fault-06", "normal-01"),
         "midway-fault-06",
         ("approval_bypassed", "effect_not_allowed"),
-        "approval_bypassed",
+        beside=("state_differs", "reason_differs", "path_differs", "too_many_calls", "told_differs"),
     ),
     Defect(
         "an approver of another tenant counts",
@@ -67,7 +67,7 @@ CONSENT = (
         ("high-value-12", "normal-01"),
         "high-value-12",
         ("approval_bypassed", "effect_not_allowed"),
-        "approval_bypassed",
+        beside=("state_differs", "reason_differs", "path_differs", "too_many_calls"),
     ),
     Defect(
         "what is to be undone is said to be and is not",
@@ -82,7 +82,6 @@ CONSENT = (
         ("midway-fault-02", "normal-01"),
         "midway-fault-02",
         ("compensation_missing",),
-        "compensations_in_time",
     ),
     Defect(
         "what a person has ordered undone is undone too late",
@@ -96,6 +95,7 @@ CONSENT = (
         ("midway-fault-02", "normal-01"),
         "midway-fault-02",
         ("compensation_overdue",),
-        "compensations_in_time",
+        beside=("reason_differs",),
+        refused=("stop_unasked",),
     ),
 )
