@@ -11,6 +11,7 @@ from typing import Any
 
 from host.domain.draft import steps
 from host.domain.workflow import Workflow
+from host.handover.calls import identifier, refused_of
 from host.views import Answer, Explanation
 from shared_contracts.record import Attempt, Call, EngineRead, Record, Status
 from shared_contracts.tools import TOOLS
@@ -29,10 +30,10 @@ class Run:
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Give the proposals that came to nothing."""
+        """Give the proposals that came to nothing, in no words of theirs: `kessai show` has those."""
         return tuple(
-            f"refused {r['code']}: {r['tool'] or 'no call'} ({r['call_id'] or 'no id'}), {r['message']}"
-            for r in self.row["refusals"]
+            f"refused {r['code']}: {r['tool'] or 'no tool of ours'} ({r['call_id'] or 'no id'})"
+            for r in refused_of(self.row)
         )
 
     @property
@@ -68,7 +69,7 @@ def _asked(questions: Iterable[Question], run: Run) -> tuple[Answer, ...]:
 def _requested(run: Run) -> Answered:
     sent = sum(len(call.attempts) for call in run.record.calls)
     details = [
-        f"{call.step_id} {call.call_id} {call.tool}: {len(call.attempts)} sent"
+        f"{call.step_id} {identifier(call.call_id)} {call.tool}: {len(call.attempts)} sent"
         + (f", first {call.attempts[0].at.isoformat()}" if call.attempts else "")
         for call in run.record.calls
     ]
@@ -115,7 +116,7 @@ def _condition(name: str) -> str:
 
 
 def _proposed(run: Run) -> Answered:
-    details = [f"{c.step_id} {c.call_id}: {c.tool}, action {c.fingerprint[:12]}…" for c in run.record.calls]
+    details = [f"{c.step_id} {identifier(c.call_id)}: {c.tool}, action {c.fingerprint[:12]}…" for c in run.record.calls]
     return f"{len(details)} calls, {len(run.refusals)} refused proposals", (*details, *run.refusals) or NONE
 
 

@@ -185,7 +185,9 @@ TABLE: tuple[Row, ...] = (
         "integration/record_cut::what_is_wrong_is_named_by_the_commands_and_nothing_of_it_is_cut",
         "integration/record_kept::words_that_are_erased_are_gone_from_the_row_and_the_chain_stays_whole")),
     Row("what anybody typed is in no log, handover, export or report", (
-        "e2e/cli_canary::what_was_typed_is_put_out_nowhere_but_where_the_runbook_says_so",)),
+        "e2e/cli_canary::what_was_typed_is_put_out_nowhere_but_where_the_runbook_says_so",
+        "security/handover_canary::no_word_of_a_planner_is_on_the_sheet",
+        "security/handover_canary::no_word_of_the_customer_the_order_or_a_refusal_is_on_the_sheet")),
     Row("the record: no program may change, remove or empty a history", (
         "integration/record_guarded::no_role_of_a_program_may_change_or_remove_or_empty_a_history",
         "integration/record_guarded::a_right_that_somebody_grants_is_found")),

@@ -22,6 +22,7 @@ from host.evaluation.diagnosis import Label, TurnSeen
 from host.evaluation.reconcile import Finding
 from host.evaluation.turns import KnownBy, known, seen, turns_of_refusals
 from host.handover.agreement import disagreements
+from host.handover.calls import identifier
 from shared_contracts.record import Call, Checkpoint, Record, Status
 from shared_contracts.tools import TOOLS
 
@@ -72,7 +73,7 @@ def _refused(record: Record, row: Row) -> Iterator[Event]:
         if refusal["code"] == "unbacked_completion_claim" and _accepted(record, at):
             found = sort.ACCEPTED
         if found is not None:
-            ids = () if refusal["call_id"] is None else (str(refusal["call_id"]),)
+            ids = () if refusal["call_id"] is None else (identifier(str(refusal["call_id"])),)
             named = refusal["tool"] if refusal["tool"] in TOOLS else None
             event = Event(at, 0, refusal["code"], found, evidence=ids, mended=_went_on(record, at))
             yield _by_turn(event, point, row, named)
@@ -109,7 +110,7 @@ def _answered(record: Record, row: Row) -> Iterator[Event]:
         found = None if code in {None, "success"} else sort.ANSWERS[code]
         if found is not None:
             at = datetime.fromisoformat(attempt["ended_at"])
-            ids = (call.call_id, attempt["jti"])
+            ids = (identifier(call.call_id), attempt["jti"])
             yield Event(at, 0, code, found, call.step_id, call.tool, evidence=ids, mended=_answered_at_last(call))
 
 
@@ -139,7 +140,8 @@ def _parted(record: Record, row: Row) -> Iterator[Event]:
 def _event_of(record: Record, call: Call, rank: int, code: str, found: Sorted) -> Event:
     times = call.times
     at = next((t for t in (times.delivered, times.returned, times.started) if t is not None), times.proposed)
-    ids = (call.call_id, *(e.external_id for e in record.effects if e.step_id == call.step_id and e.external_id))
+    made = (e.external_id for e in record.effects if e.step_id == call.step_id and e.external_id)
+    ids = (identifier(call.call_id), *made)
     return Event(at, rank, code, found, call.step_id, call.tool, evidence=ids)
 
 

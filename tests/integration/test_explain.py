@@ -46,12 +46,13 @@ async def test_a_run_in_doubt_says_that_nobody_knows_and_never_that_it_was_not_c
 @asynchronous
 async def test_the_six_questions_of_an_incident_are_answered_for_a_failing_run():
     foreign = ToolCall("call_f", "get_order", {"order_id": "A-OTHER"})
-    wrong = ToolCall("call_w", "get_order", {"order": 1})
+    named = "call_0123456789abcdef_1"  # as a program names one; what a person could have written is told by its digest
+    wrong = ToolCall(named, "get_order", {"order": 1})
     async with engine(FakeTools(), ScriptedPlanner(script=[wrong, foreign])) as parts:
         workflow_id = await take(parts)
         await drive(parts, workflow_id)
         answers = await answers_of(parts, workflow_id)
-    assert any("arguments_invalid" in line and "call_w" in line for line in answers["What was proposed?"]["details"])
+    assert any("arguments_invalid" in line and named in line for line in answers["What was proposed?"]["details"])
     assert answers["Did the arguments pass?"]["answer"].startswith("no")
     authorised = answers["Who authorised it?"]
     assert "returns-desk@acme-jp" in authorised["answer"]

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
+from host.commands.records import _listed as listed
 from host.domain.outcome import CallError, Rejected, Success
 from host.domain.proposals import Final, NeedsHuman, ToolCall
 from host.engine.drive import drive
 from host.engine.parts import Parts, Request
+from host.evaluation.events import events
 from host.handover.sheet import NoHandover
+from host.record import assemble
+from host.store.record import exceptions
+from host.workflows.returns import RETURNS
+from shared_contracts.base import dump
 from tests.support.approvals import APPROVERS, decide, trust
 from tests.support.engine import asynchronous, engine, rows, settle, take
 from tests.support.fake_tools import FakeTools, failure, unknown
 from tests.support.handovers import made, pages
+from tests.support.records import answers_of, rows_of
 from tests.support.scripted_planner import ScriptedPlanner, honest
 
 CANARY = "Canary Hanako <hanako.canary@example.com>, 1-2-3 Canary-cho"
@@ -31,10 +39,15 @@ def complaint(code: str) -> CallError:
 
 
 async def told(parts: Parts, workflow_id: Any) -> str:
-    """All three forms, in small letters."""
+    """All three forms, what explains and diagnoses the case, and the queue that it is in, in small letters."""
     sheet = await made(parts, workflow_id)
     assert not isinstance(sheet, NoHandover)
-    return " ".join(pages(sheet)).lower()
+    async with parts.pool.connection() as connection:
+        queue = [dump(listed(row)) for row in await exceptions(connection, 10)]
+    row = await rows_of(parts, workflow_id)
+    went_wrong = str([one.evidence for one in events(assemble(row, RETURNS), row, RETURNS, ())])
+    explained = json.dumps([await answers_of(parts, workflow_id), queue], ensure_ascii=False)
+    return " ".join((*pages(sheet), explained, went_wrong)).lower()
 
 
 async def kept(parts: Parts) -> str:
