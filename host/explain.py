@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from host.domain.draft import steps
+from host.domain.unworded import identifier, refused_of
 from host.domain.workflow import Workflow
-from host.handover.calls import identifier, refused_of
 from host.views import Answer, Explanation
 from shared_contracts.record import Attempt, Call, EngineRead, Record, Status
 from shared_contracts.tools import TOOLS

@@ -15,6 +15,7 @@ from typing import Any
 
 from host.domain.control import ENDS as ENDED
 from host.domain.control import Control
+from host.domain.unworded import identifier
 from host.domain.workflow import Workflow
 from host.evaluation import deviations as sort
 from host.evaluation.deviations import Sorted
@@ -22,7 +23,6 @@ from host.evaluation.diagnosis import Label, TurnSeen
 from host.evaluation.reconcile import Finding
 from host.evaluation.turns import KnownBy, known, seen, turns_of_refusals
 from host.handover.agreement import disagreements
-from host.handover.calls import identifier
 from shared_contracts.record import Call, Checkpoint, Record, Status
 from shared_contracts.tools import TOOLS
 

@@ -13,9 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from host.domain.control import ENDS, Control
+from host.domain.unworded import refused_of
 from host.domain.workflow import Workflow
 from host.handover.agreement import disagreements
-from host.handover.calls import calls_of, refused_of, spent_on
+from host.handover.calls import calls_of, spent_on
 from host.handover.compensation import compensation_of
 from host.handover.facts import COMPENSATION, STOPS, facts_of
 from host.handover.impact import effects_of, impact

@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from host.domain.reasons import HANDOVER
+from host.domain.unworded import code, identifier
 from host.handover.agreement import DISAGREEMENTS, disagreements
-from host.handover.calls import code, identifier
 from host.handover.impact import effects_of
 from host.handover.ways import WAYS, Facts, Way, possible
 from host.runbook_texts import explained
