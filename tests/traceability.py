@@ -187,6 +187,7 @@ TABLE: tuple[Row, ...] = (
     Row("what anybody typed is in no log, handover, export or report", (
         "e2e/cli_canary::what_was_typed_is_put_out_nowhere_but_where_the_runbook_says_so",
         "security/handover_canary::no_word_of_a_planner_is_on_the_sheet",
+        "unit/evaluation_page::no_text_of_a_cases_request_is_in_its_report_or_on_its_page",
         "security/handover_canary::no_word_of_the_customer_the_order_or_a_refusal_is_on_the_sheet")),
     Row("the record: no program may change, remove or empty a history", (
         "integration/record_guarded::no_role_of_a_program_may_change_or_remove_or_empty_a_history",

@@ -10,13 +10,18 @@ from typing import Any
 
 import pytest
 
+from host.commands.release_report import own_of
 from host.evaluation.codes import PROBLEMS, Code
 from host.evaluation.documents import PerItem, Rate
 from host.evaluation.gate import gate
 from host.evaluation.page.cases import LISTED_MAX, SHOWN_MAX
 from host.evaluation.page.figures import HELD, MEANT, RATES
 from host.evaluation.page.write import write
-from tests.support.evaluations import cases, conditions, raw, report, struck
+from host.evaluation.score import scored
+from host.workflows.catalogue import CURRENT
+from shared_contracts.base import dump, parse
+from shared_contracts.evaluation_report import Got
+from tests.support.evaluations import cases, conditions, limits, raw, report, struck
 from tests.support.html_pages import Page, contrast, read
 from tests.support.planted import planted
 
@@ -213,6 +218,22 @@ def test_text_of_a_case_adds_no_element_and_no_attribute(text: str):
     for part in ("verdict", "wrong", "versions", "sides"):
         assert seen in made.texts[part]
     assert all(letter.isprintable() or letter == "\n" for letter in made.source)
+
+
+def test_no_text_of_a_cases_request_is_in_its_report_or_on_its_page():
+    """Ids, codes and counts: what the customer wrote, whose name stands where and why the case is in the set do not."""
+    words = "山田花子 ０９０－１１１１－２２２２ canary-3e7f"
+    entries = []
+    for case in own_of(CURRENT["returns"]).cases.cases:
+        assert "message" in case.request
+        said = case.model_copy(update={"why": words, "request": dict.fromkeys(case.request, words)})
+        got = parse(Got, raw(case.id, case.category)["got"] | {"state": "NEEDS_REVIEW"})  # wrong, so that much is told
+        entries.append(dump(scored(said, got, None, limits())))
+    made = report(entries)
+    told_of = str(dump(made)) + write(made)
+    assert all(entry["problems"] for entry in entries if entry["expected"]["state"] != "NEEDS_REVIEW")
+    assert len(told_of) > 100_000
+    assert [word for word in words.split() if word in told_of] == []
 
 
 def test_the_browser_may_take_this_one_style_and_nothing_else():
