@@ -32,7 +32,7 @@ from host.stack.processes import Running
 from host.stack.provision import provision
 from host.stack.roles import write_passwords
 from host.stack.rotation import tidy
-from host.stack.signals import ended_by_signals
+from host.stack.signals import Ending, ended_by_signals
 
 READY_SECONDS_MAX = 60.0
 MIGRATION_SECONDS_MAX = 600.0
@@ -88,17 +88,21 @@ async def up(root: Path, choice: StackChoice) -> None:
         async with locked(stack_lock(home)):
             before = recorded_mode(home) if anything_runs(home) else Mode.DOWN
             write_mode(home, Mode.UP)
-            try:
+            async with AsyncExitStack() as unless_up:
+                unless_up.push_async_callback(_back, home, before, ending)
                 parts, begun = await _database(home, choice, may_restart=True, to_serve=True)
                 _, port = await _tool_server(parts, begun, may_restart=True)
                 await _worker(parts, port)
-            except BaseException:
-                if ending is not None:
-                    ending.leave()
-                write_mode(home, before)
-                if before is Mode.DOWN:
-                    await stop_all(home)
-                raise
+                unless_up.pop_all()
+
+
+async def _back(home: Home, before: Mode, ending: Ending | None) -> None:
+    """After whatever kept it from coming up, which goes on from here to whoever asked; no case was driven yet."""
+    if ending is not None:
+        ending.leave()
+    write_mode(home, before)
+    if before is Mode.DOWN:
+        await stop_all(home)
 
 
 async def down(root: Path) -> bool:
@@ -180,12 +184,11 @@ async def _database(
     record.unlink(missing_ok=True)
     await provision(cluster, parts.server)
     begun = _begun(parts) if to_serve else None
-    try:
-        await _migrate(parts)
-    except BaseException:
+    async with AsyncExitStack() as unless_made:
         if begun is not None:
-            await processes.stop(home, begun)
-        raise
+            unless_made.push_async_callback(processes.stop, home, begun)
+        await _migrate(parts)
+        unless_made.pop_all()
     write_json(record, wanted)
     return parts, begun
 
@@ -261,12 +264,11 @@ async def _worker(parts: StackParts, port: int) -> Running:
 
 
 async def _ready(home: Home, running: Running) -> None:
-    try:
-        await processes.wait_ready(home, running, READY_SECONDS_MAX)
-    except BaseException:
+    async with AsyncExitStack() as unless_ready:
         if running.started_here:
-            await processes.stop(home, running)
-        raise
+            unless_ready.push_async_callback(processes.stop, home, running)
+        await processes.wait_ready(home, running, READY_SECONDS_MAX)
+        unless_ready.pop_all()
 
 
 def _port(parts: StackParts) -> int:
