@@ -28,7 +28,7 @@ SUITE := .conformance
 CLIENTS := .clients
 INTO_CLIENTS := -m pip --disable-pip-version-check install --quiet --require-hashes -r tests/clients
 # from a lock with the digest of every package and no address: it serves whichever registry npm is told of
-NPM_OPTIONS := --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=1
+NPM_OPTIONS := --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=3
 PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 CASE ?= examples/returns/normal.json
 
