@@ -1,7 +1,8 @@
-"""The outermost check, for every route and before any other: whom the request was addressed to, and from where.
+"""The outermost check, for every route and before any other: to whom the request goes, from where, and in what coding.
 
 Invariant: only configured names are served (421), and a browser's page from elsewhere is refused (403), so that a
-rebound DNS name reaches nothing. White space around header values is removed here, once, for everything behind.
+rebound DNS name reaches nothing. A body in another transfer coding than chunks alone is never read as if it had none
+(501; RFC 9112 §6.1). White space around header values is removed here, once, for everything behind.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tool_server.answers import refusal
 from tool_server.turned_away import TurnedAway
 
 _OWS = b" \t"
+_CODINGS: tuple[list[bytes], ...] = ([], [b"chunked"])  # HTTP's own parser refuses a length beside it
 
 
 class EdgeGuard:
@@ -41,6 +43,11 @@ class EdgeGuard:
         if any(name == b"origin" and value.lower() not in self._origins for name, value in headers):
             self._away.note("invalid_request", "origin")
             await refusal(403, "invalid_request", "Pages of this origin are not served.")(scope, receive, send)
+            return
+        if [value.lower() for name, value in headers if name == b"transfer-encoding"] not in _CODINGS:
+            self._away.note("invalid_request", "coding")
+            answer = refusal(501, "invalid_request", "A body comes as it is or in chunks, in no other transfer coding.")
+            await answer(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

@@ -77,6 +77,13 @@ def test_white_space_around_a_header_value_is_no_part_of_it(server):
     assert ask(server.port, "GET /healthz", b"Host: \t127.0.0.1:%d \t" % server.port) == 200
 
 
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("coding", [b"gzip, chunked", b"chunked;q=1, chunked", b"gzip\r\nTransfer-Encoding: chunked"])
+def test_a_body_in_a_transfer_coding_that_is_not_understood_is_refused_on_every_route(server, route, coding):
+    own = b"Host: 127.0.0.1:%d" % server.port
+    assert ask(server.port, route.replace("GET", "POST"), own, b"Transfer-Encoding: " + coding) == 501
+
+
 def test_a_forwarded_host_changes_nothing(server):
     lines = (b"Host: evil.example", b"X-Forwarded-Host: 127.0.0.1:%d" % server.port, b"Forwarded: host=127.0.0.1")
     assert ask(server.port, "GET /healthz", *lines) == 421

@@ -217,10 +217,13 @@ ELSEWHERE += [
 ]  # fmt: skip
 
 
-def _framed(name: str, *framing: bytes, chunks: bool = False) -> Attempt:
-    """A body whose end is told in two ways, or in one that is none."""
+_NO_CODING = Answer(501, "invalid_request")
+
+
+def _framed(name: str, *framing: bytes, chunks: bool = False, answer: Answer = NO_HTTP) -> Attempt:
+    """A body whose end is told in two ways, in one that is none, or in chunks of what is no plain text."""
     body = _chunked() if chunks else None
-    return Attempt("a body of doubtful length", name, lambda f: f.call(f.token(), body=body, framing=framing), NO_HTTP)
+    return Attempt("a body of doubtful length", name, lambda f: f.call(f.token(), body=body, framing=framing), answer)
 
 
 FRAMES = [
@@ -236,7 +239,19 @@ FRAMES = [
     _framed("in another coding", b"Transfer-Encoding: xchunked", chunks=True),
     _framed("in chunks, then as it is", b"Transfer-Encoding: chunked, identity", chunks=True),
     _framed("in chunks twice", _CHUNKED, _CHUNKED, b"Content-Length: 3", chunks=True),
-]
+    _framed(
+        "in chunks of gzip, and of a length", b"Transfer-Encoding: gzip, chunked", b"Content-Length: 5", chunks=True
+    ),
+    *(
+        _framed(
+            f"as {lines}", *(b"Transfer-Encoding: %s" % line for line in lines.encode().split(b" + ")),
+            chunks=True, answer=_NO_CODING,
+        )
+        for lines in (
+            "gzip, chunked", "GZIP,chunked", "identity, chunked", "gzip + chunked", ",chunked", 'x;a=",",chunked',
+        )
+    ),
+]  # fmt: skip
 
 _GONE, _OTHER_WAY = Answer(404), Answer(405)
 
