@@ -3,12 +3,15 @@
 Invariant: an issuer speaks for the tenants of its row and for no other. Fail closed: a file that is missing, broken,
 writable by everybody, or holds one key that must not be trusted leaves no key at all, until it is mended; the server
 says so in its log and in `/readyz`. A removed key is refused from the next token on: the files' stamps are compared at
-every verification, so nothing is trusted longer than the file.
+every verification, so nothing is trusted longer than the file. What could not be read is read again each AGAIN_SECONDS,
+since a fault that passes, as of a disk, changes no stamp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +31,7 @@ log = structlog.get_logger()
 
 _FILE_BYTES_MAX = 256 * 1024
 _KEYS_MAX = 64
+AGAIN_SECONDS = 1.0
 
 Stamp = tuple[int, int, int, int] | None  # modified (ns), size, inode, mode; None where there is no file
 
@@ -57,23 +61,29 @@ class Trust:
 
 
 class Keyring:
-    """Read once at the start, where a fault raises TrustError, then again whenever a file has changed."""
+    """Read once at the start, where a fault raises TrustError, then again whenever a file has changed.
 
-    def __init__(self, issuers_file: Path) -> None:
-        self._file = issuers_file
+    `clock` gives seconds that never go back.
+    """
+
+    def __init__(self, issuers_file: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._file, self._clock = issuers_file, clock
+        self._again = math.inf  # when to look once more, where it was not read
         self._stamps: dict[Path, Stamp] = {}
         self._trust = self._read()
 
     def trust(self) -> Trust:
         """Give what is trusted now; costs one `stat` for each file."""
-        if any(_stamp(path) != stamp for path, stamp in self._stamps.items()):
+        if self._clock() >= self._again or any(_stamp(path) != stamp for path, stamp in self._stamps.items()):
             self._trust = self._read_again()
         return self._trust
 
     def _read_again(self) -> Trust:
+        self._again = math.inf
         try:
             trust = self._read()
         except TrustError as error:
+            self._again = self._clock() + AGAIN_SECONDS
             log.critical("keys_unusable", problem=str(error))
             return Trust(MappingProxyType({}), MappingProxyType({}), str(error))
         log.warning("keys_read_again", kids=sorted(trust.keys), issuers=list(trust.issuers))

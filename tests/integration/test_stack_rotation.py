@@ -14,7 +14,7 @@ from host.stack import rotation
 from host.stack.errors import StackError, StackProblem
 from host.stack.home import open_home
 from host.stack.keys import KeyFiles, ensure_keys, key_files, public_part, publish, published, read_signing_key
-from host.stack.signing import SigningFile
+from host.stack.signing import AGAIN_SECONDS, SigningFile
 from tool_server.keys import Keyring
 
 NOW = int(time.time())
@@ -161,6 +161,22 @@ def test_whoever_signs_has_the_new_key_at_once_and_keeps_it_while_a_file_is_brok
     files.signing.write_text(whole.replace('"sig"', '"sig" '))
     files.signing.chmod(0o600)
     assert current()["kid"] == new
+
+
+def test_a_new_key_that_could_not_be_read_in_passing_is_looked_at_again_though_nobody_touched_it(
+    files: KeyFiles,
+) -> None:
+    now = [100.0]
+    current: SigningFile[Any] = SigningFile(files.signing, dict, lambda: now[0])
+    old = current()["kid"]
+    rotate(files)
+    whole = files.signing.read_bytes()
+    for content in (b" " * len(whole), whole):  # of the same stamp
+        files.signing.write_bytes(content)
+        os.utime(files.signing, ns=(1, 1))
+        assert current()["kid"] == old
+    now[0] += AGAIN_SECONDS
+    assert current()["kid"] == signing(files) != old
 
 
 def test_nobody_begins_without_a_key(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import time
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tool_server.auth import Verifier
 from tool_server.call import Caller
 from tool_server.errors import TrustError
 from tool_server.jws import Reason
-from tool_server.keys import Keyring
+from tool_server.keys import AGAIN_SECONDS, Keyring
 
 ROW = {"issuer": ISSUER, "jwks_file": "jwks.json", "tenants": "every"}
 
@@ -223,6 +224,26 @@ def test_a_file_that_breaks_while_the_server_runs_trusts_nobody_until_it_is_mend
             path.write_bytes(good)
             assert server.call(token=token).status_code == 200
             assert server.client.get(f"{server.origin}/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("file", ["issuers.json", "jwks.json"])
+def test_what_could_not_be_read_in_passing_is_looked_at_again_though_nobody_touched_it(tmp_path, file):
+    Issuer.at(tmp_path)
+    path, now = tmp_path / file, [100.0]
+    keyring, good = Keyring(tmp_path / "issuers.json", lambda: now[0]), path.read_bytes()
+
+    def holds(content: bytes) -> None:
+        path.write_bytes(content)
+        os.utime(path, ns=(1, 1))
+
+    holds(b" " * len(good))
+    assert keyring.trust().problem is not None
+    holds(good)  # the same stamp
+    now[0] += AGAIN_SECONDS - 0.01
+    assert (dict(keyring.trust().keys), keyring.trust().problem is None) == ({}, False)
+    now[0] += 0.01
+    assert keyring.trust().problem is None
+    assert keyring.trust().keys.keys() == {"key-1"}
 
 
 @pytest.mark.parametrize("file", ["issuers.json", "jwks.json"])
