@@ -52,7 +52,8 @@ CLIENTS: dict[str, tuple[str, ...]] = {
     "a session of another's": (_FORGED, f"{_EDGE}a_session_id_is_no_identity_and_opens_nothing"),
     "the identity that a session began with": (f"{_EDGE}every_request_is_judged_by_its_own_token",),
     "which Accept and Content-Type are taken": (
-        f"{_BODY}both_media_types_of_an_answer_must_be_acceptable", f"{_BODY}a_body_is_json_and_says_so"),
+        f"{_BODY}both_media_types_of_an_answer_must_be_acceptable",
+        f"{_BODY}who_does_not_say_what_is_acceptable_has_accepted_neither", f"{_BODY}a_body_is_json_and_says_so"),
     "a server that restarts, and forgets its sessions": (
         f"{_LIFE}after_a_kill_and_a_restart_the_next_call_works",
         f"{_LIFE}a_kill_during_a_write_leaves_it_unknown_and_the_client_alive",
@@ -66,7 +67,8 @@ CLIENTS: dict[str, tuple[str, ...]] = {
     "ids of every JSON type": (
         f"{_BODY}an_id_comes_back_as_it_was_sent",
         f"{_BODY}an_id_of_another_type_is_refused_and_nothing_is_executed",
-        f"{_BODY}a_call_without_an_id_is_no_notification_to_execute", f"{_BODY}two_calls_with_one_id_are_two_calls"),
+        f"{_BODY}a_call_without_an_id_is_no_notification_to_execute",
+        "contract/edge_life::two_calls_with_one_id_are_two_calls_though_both_are_in_flight"),
     "an error that the output schema swallows": (
         f"{_EDGE}a_refusal_reaches_the_client_with_its_code_whatever_the_output_schema_says",
         f"{_EDGE}a_bug_in_a_handler_is_an_answer_with_a_code_and_the_server_lives"),

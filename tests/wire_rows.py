@@ -7,6 +7,7 @@ from __future__ import annotations
 
 _EDGE, _PAIR, _WIRE = "contract/edge_protocol::", "contract/tool_client_pair::", "contract/tool_client_wire::"
 _RULES, _HOSTILE, _ONE = "contract/edge_rules::", "contract/tool_client_hostile::", "security/token_one_call::"
+_READY = "contract/tool_client_readiness::"
 _BOUNDS, _NORMAL = "integration/tool_server_bounds::", "integration/engine_normal::invariant_11_"
 _FORGED = "security/forgery::an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told"
 _OUTCOMES = f"{_HOSTILE}a_write_has_its_outcome_one_request_and_the_client_goes_on"
@@ -85,7 +86,8 @@ SERVER_SHOULD: dict[str, tuple[str, ...]] = {
     "an error of a token says in words what is wrong": (
         f"{_RULES}whose_credentials_are_not_accepted_is_told_so_in_words_and_what_to_bring",),
     "a server of this machine is bound to this machine": (
-        "unit/compose::the_database_has_no_port_outside_and_everything_else_is_bound_to_this_machine",),
+        "unit/tool_settings::this_machine_alone_is_listened_to_unless_somebody_says_otherwise",
+        "unit/compose::the_database_has_no_port_outside_and_everything_else_is_bound_to_this_machine"),
     "a request has its time": (
         "contract/edge_bounds::a_request_that_never_ends_is_ended",
         "contract/edge_bounds::one_byte_at_a_time_is_not_forever_and_others_are_served_meanwhile"),
@@ -94,9 +96,9 @@ SERVER_SHOULD: dict[str, tuple[str, ...]] = {
 HOST: dict[str, tuple[str, ...]] = {
     "MUST: a tool's annotations decide nothing": (
         f"{_ONE}annotations_decide_nothing_on_the_server",
-        "contract/tool_client_readiness::what_a_list_says_of_a_tool_beside_its_contract_decides_nothing",
+        f"{_READY}what_a_list_says_of_a_tool_beside_its_contract_decides_nothing",
         "integration/engine_annotations::a_case_goes_the_same_way_whatever_a_list_says_of_its_tools",
-        "contract/tool_client_readiness::a_tool_of_another_contract_makes_the_server_not_ready"),
+        f"{_READY}a_tool_of_another_contract_makes_the_server_not_ready"),
     "MUST: the token is in a header of every request and never in an address": (
         f"{_WIRE}the_token_is_in_the_header_and_nowhere_else",),
     "MUST: the token goes to no other server": (
@@ -109,7 +111,8 @@ HOST: dict[str, tuple[str, ...]] = {
     "MUST: a result of an unknown type or without its structured part is none": (
         _OUTCOMES, f"{_HOSTILE}a_read_has_its_outcome_one_request_and_the_client_goes_on"),
     "MUST: a schema that is not our own is neither followed nor trusted": (
-        "contract/tool_client_readiness::a_tool_of_another_contract_makes_the_server_not_ready",),
+        f"{_READY}a_listed_schema_is_not_followed_wherever_it_points_and_no_result_is_held_against_it",
+        f"{_READY}a_tool_of_another_contract_makes_the_server_not_ready"),
     "SHOULD: a person confirms what is sensitive, and sees what it is": (
         "integration/engine_approval::a_denial_ends_the_case_and_nothing_is_made",
         "e2e/cli_approve::what_is_decided_on_is_shown_from_the_database"),
@@ -118,7 +121,7 @@ HOST: dict[str, tuple[str, ...]] = {
     "SHOULD: there is a longest time, whatever progress is told": (_OUTCOMES,),
     "SHOULD: what is nested too deep or too large is no answer": (_OUTCOMES,),
     "SHOULD: what a server says of itself decides nothing, its contracts do": (
-        "contract/tool_client_readiness::a_server_of_our_contracts_is_ready_in_either_revision",),
+        f"{_READY}a_server_of_our_contracts_is_ready_in_either_revision",),
     "SHOULD: every request is recorded": (
         f"{_NORMAL}every_request_is_an_attempt_with_a_token_of_its_own_and_carries_what_no_planner_fills",),
     "SHOULD: what was denied is not asked for again": (

@@ -148,3 +148,19 @@ def test_fifty_calls_at_once_are_answered_each_with_its_own_id(server: Server):
         answers = list(pool.map(lambda n: message_of(server.call(rpc_id=n, era=(MODERN, LEGACY)[n % 2])), range(50)))
     assert [answer["id"] for answer in answers] == list(range(50))
     assert all(answer["result"]["structuredContent"] == ORDER for answer in answers)
+
+
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+def test_two_calls_with_one_id_are_two_calls_though_both_are_in_flight(tmp_path, era):
+    both = threading.Barrier(2, timeout=10)
+
+    class Meeting(StubDispatcher):
+        async def dispatch(self, caller: Caller, name: str, arguments: Mapping[str, Any] | None) -> Answer:
+            await asyncio.to_thread(both.wait)
+            return Answered({**ORDER, "order_id": dict(arguments or {})["order_id"]})
+
+    with running(Meeting(), tmp_path) as server, ThreadPoolExecutor(2) as pool:
+        asked = [{"order_id": name} for name in ("A-1", "A-2")]
+        answers = list(pool.map(lambda one: message_of(server.call(arguments=one, era=era, rpc_id=7)), asked))
+    assert [answer["id"] for answer in answers] == [7, 7]
+    assert [answer["result"]["structuredContent"]["order_id"] for answer in answers] == ["A-1", "A-2"]

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from tests.contract.test_edge_standing import METHODS, PARAMS
-from tests.support.server import LEGACY, MODERN, Server, message_of, request
+from tests.support.server import LEGACY, MODERN, Server, message_of, raw_post, request, status_of
 
 ERAS = pytest.mark.parametrize("era", [MODERN, LEGACY])
 CALL: dict[str, Any] = {"name": "get_order", "arguments": {"order_id": "R-1001"}}
@@ -65,13 +65,6 @@ def test_a_call_without_an_id_is_no_notification_to_execute(server, era):
     body = json.loads(request("tools/call", CALL, era=era)[0])
     del body["id"]
     unexecuted(server, json.dumps(body), era, -32600)
-
-
-@ERAS
-def test_two_calls_with_one_id_are_two_calls(server, era):
-    before = len(server.dispatcher.calls)
-    assert [server.call(era=era, rpc_id=7).status_code for _ in range(2)] == [200, 200]
-    assert len(server.dispatcher.calls) == before + 2
 
 
 @ERAS
@@ -290,6 +283,15 @@ def test_both_media_types_of_an_answer_must_be_acceptable(server, era, accept, s
 
 
 @ERAS
+def test_who_does_not_say_what_is_acceptable_has_accepted_neither(server, era):
+    body, headers = request("tools/call", CALL, era=era, token=server.issuer.token())
+    lines = [f"{name}: {value}".encode() for name, value in headers.items() if name != "Accept"]
+    before = len(server.dispatcher.calls)
+    assert status_of(raw_post(server, *lines, body=body.encode())) == 406
+    assert len(server.dispatcher.calls) == before
+
+
+@ERAS
 @pytest.mark.parametrize(("content_type", "status"), CONTENT_TYPES.items())
 def test_a_body_is_json_and_says_so(server, era, content_type, status):
     body, headers = request("tools/call", CALL, era=era, token=server.issuer.token())
@@ -297,6 +299,7 @@ def test_a_body_is_json_and_says_so(server, era, content_type, status):
     assert response.status_code == status
     if status != 200:
         assert refused(server, response, status)
+        assert response.json()["id"] is None
 
 
 @ERAS

@@ -87,9 +87,11 @@ def test_whoever_asks_a_server_that_is_not_ready_does_not_fill_its_log(tmp_path)
 def test_a_fault_of_the_edge_that_a_caller_can_bring_about_again_and_again_does_not_fill_the_log(tmp_path):
     class Failing(StubDispatcher):
         async def log_refusal(self, *_: object) -> None:
-            raise FileNotFoundError
+            raise FileNotFoundError("secret detail")
 
     with capture_logs() as lines, running(Failing(), tmp_path) as server:
         token, close = server.issuer.token(scope="none"), {"Connection": "close"}
-        assert {server.call(token=token, headers=close).status_code for _ in range(30)} == {500}
+        answers = [server.call(token=token, headers=close) for _ in range(30)]
+    assert {answer.status_code for answer in answers} == {500}
     assert [line["event"] for line in lines].count("edge_failed") == 1
+    assert "secret" not in repr(lines) + repr([(answer.text, answer.headers) for answer in answers])

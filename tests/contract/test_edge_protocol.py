@@ -162,6 +162,7 @@ def test_the_challenge_names_the_scope_of_the_one_tool_and_the_metadata(server):
         assert response.status_code == 403
         challenge = response.headers["www-authenticate"]
         assert challenge.startswith('Bearer error="insufficient_scope"')
+        assert f'error_description="The tool needs the scope {tool.scope.value}."' in challenge
         assert f'scope="{tool.scope.value}"' in challenge
         assert f'resource_metadata="{server.origin}/.well-known/oauth-protected-resource/mcp"' in challenge
 

@@ -85,6 +85,7 @@ EXPECTED: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
     "hangs_in_the_body": TIMED_OUT,
     "hangs_in_the_stream": TIMED_OUT,
     "drips": TIMED_OUT,
+    "makes_progress_for_ever": TIMED_OUT,
     "answers_slowly": TIMED_OUT,
     "closes": LOST,
     "resets": LOST,

@@ -74,6 +74,26 @@ def test_what_a_list_says_of_a_tool_beside_its_contract_decides_nothing(lie: str
     assert foreign.reason is Reason.CONTRACT
 
 
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_a_listed_schema_is_not_followed_wherever_it_points_and_no_result_is_held_against_it(era: str) -> None:
+    visits = []
+
+    async def visited(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        visits.append("somebody")
+        writer.close()
+
+    async def scene() -> tuple[Ready | NotReady, tuple[str, str]]:
+        async with await asyncio.start_server(visited, "127.0.0.1", 0) as elsewhere:
+            place = f"http://127.0.0.1:{elsewhere.sockets[0].getsockname()[1]}/schema.json"
+            pointing = {"$schema": place, "$ref": place, "type": "object", "required": ["what nobody sends"]}
+            async with pair(era=era, schema=pointing) as (_, client):
+                return await check(client, TOOLS), told(await client.call(request(READ)))
+
+    protocol = {"modern": MODERN, "legacy": LEGACY}[era]
+    assert run(scene()) == (Ready(protocol, NEEDED), ("Success", ""))
+    assert visits == []
+
+
 def test_a_foreign_contract_of_a_tool_that_nobody_needs_is_none_of_our_business() -> None:
     async def scene() -> Ready | NotReady:
         async with pair(contracts={"get_return": None}) as (_, client):

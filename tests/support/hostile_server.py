@@ -40,6 +40,7 @@ class FakeToolServer:
     contracts: dict[str, Any] = field(default_factory=dict)  # what the list says instead of our own
     unlisted: frozenset[str] = frozenset()
     annotations: Callable[[Tool], Any] | None = None  # what the list says beside each contract; None: nothing
+    schema: Any = None  # what the list says instead of every schema
     capabilities: dict[str, Any] = field(default_factory=lambda: {"tools": {"listChanged": False}})
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
@@ -147,8 +148,8 @@ class FakeToolServer:
         return [
             {
                 "name": tool.name,
-                "inputSchema": tool.input_schema,
-                "outputSchema": tool.output_schema,
+                "inputSchema": tool.input_schema if self.schema is None else self.schema,
+                "outputSchema": tool.output_schema if self.schema is None else self.schema,
                 "_meta": {
                     CONTRACT_META: self.contracts.get(
                         tool.name, {"version": tool.version, "schema_digest": tool.schema_digest}

@@ -87,18 +87,20 @@ class Wire:
 
     async def events(self, *messages: Any, then: str = "end") -> None:
         """An event stream; `then` is end, hold (stays open) or cut (breaks off)."""
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-        await self.bytes(head)
+        await self.bytes(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
         for message in messages:
-            text = message if isinstance(message, str) else json.dumps(message)
-            event = f"event: message\r\ndata: {text}\r\n\r\n".encode()
-            await self.bytes(b"%x\r\n%s\r\n" % (len(event), event))
+            await self.event(message)
         if then == "hold":
             await self.server.released.wait()
         if then != "cut":
             await self.bytes(b"0\r\n\r\n")
         else:
             self.hang_up()
+
+    async def event(self, message: Any) -> None:
+        text = message if isinstance(message, str) else json.dumps(message)
+        event = f"event: message\r\ndata: {text}\r\n\r\n".encode()
+        await self.bytes(b"%x\r\n%s\r\n" % (len(event), event))
 
     def answer(self) -> dict[str, Any]:
         return {"jsonrpc": "2.0", "id": self.id, "result": self.good}

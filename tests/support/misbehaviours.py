@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
 import socket
 import struct
@@ -215,6 +216,15 @@ async def drips(wire: Wire) -> None:
     await wire.bytes(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500000\r\n\r\n")
     while True:
         await wire.bytes(b" ")
+        await asyncio.sleep(0.02)
+
+
+@behaviour
+async def makes_progress_for_ever(wire: Wire) -> None:
+    await wire.bytes(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for step in itertools.count():
+        params = {"progressToken": wire.id, "progress": step}
+        await wire.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
         await asyncio.sleep(0.02)
 
 
