@@ -42,19 +42,17 @@ class Unread:
 def read_file(path: Path, bytes_max: int, *, secret: bool = False, decides: bool = False) -> bytes | Unread:
     """Give the content; links are followed.
 
-    A secret is not read where others than its owner can use the file, and what decides whom is trusted or what somebody
-    may is not believed where everybody can write it.
+    A secret is not read where it is `exposed`, and what decides whom is trusted or what somebody may is not believed
+    where everybody can write it.
     """
     descriptor = open_file(path)
     if isinstance(descriptor, Unread):
         return descriptor
     try:
-        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-        if secret and mode & OTHERS:
-            return Unread(
-                f"others can use it (mode {mode:04o}); replace it if somebody may have read it, then chmod 600"
-            )
-        if decides and mode & stat.S_IWOTH:
+        status = os.fstat(descriptor)
+        if secret and (found := exposed(status)) is not None:
+            return Unread("; ".join(found))
+        if decides and status.st_mode & stat.S_IWOTH:
             return Unread("everybody can write it; look at what is in it, then chmod o-w")
         return read_open(descriptor, bytes_max)
     finally:
@@ -70,6 +68,21 @@ def read_text(path: Path, *, secret: bool = False) -> str | Unread:
         return content.decode("utf-8")
     except UnicodeDecodeError:
         return Unread("it is no text in UTF-8; save it as one")
+
+
+def exposed(status: os.stat_result) -> tuple[str, str] | None:
+    """Tell why a secret is in more hands than its owner's and root's, and what to do; None where it is not.
+
+    What we own nobody else may use. What root owns its group may read: so a keeper of secrets gives one to a program
+    that is not root, as Kubernetes does with `fsGroup`. It is PostgreSQL's rule for `ssl_key_file`.
+    """
+    mode, owner, us = stat.S_IMODE(status.st_mode), status.st_uid, os.geteuid()
+    if owner not in {us, 0}:
+        return f"it belongs to user id {owner}, neither to us ({us}) nor to root", f"run as its owner, or chown {us}"
+    if mode & (OTHERS if owner == us else OTHERS & ~stat.S_IRGRP):
+        mend = f"replace it if somebody may have read it, then chmod {600 if owner == us else 640}"
+        return f"others can use it (mode {mode:04o})", mend
+    return None
 
 
 def open_file(path: Path) -> int | Unread:

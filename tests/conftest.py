@@ -1,7 +1,11 @@
-"""Options for files that are not part of the repository; a test that needs one is deselected without it."""
+"""Options for files that are not part of the repository; a test that needs one is deselected without it.
+
+So is, and counted among the deselected, what only root can try, where root does not run the tests.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -27,7 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     absent = {name for name in FILES if config.getoption(name) is None}
-    unwanted = [item for item in items if absent & set(getattr(item, "fixturenames", ()))]
+    beyond = os.geteuid() != 0
+    unwanted = [
+        item
+        for item in items
+        if absent & set(getattr(item, "fixturenames", ())) or (beyond and item.get_closest_marker("root") is not None)
+    ]
     if unwanted:
         config.hook.pytest_deselected(items=unwanted)
         items[:] = [item for item in items if item not in unwanted]

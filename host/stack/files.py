@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from host.stack.errors import StackError, StackProblem
-from shared_contracts.named_file import OPENING, OTHERS, Unread, irregular, read_file, read_open
+from shared_contracts.named_file import OTHERS, Unread, exposed, open_file, read_file, read_open
 
 SECRET_MODE = 0o600
 BYTES_MAX = 1_000_000  # of a secret, and of a state file
@@ -52,23 +52,15 @@ def write_secret(path: Path, content: str) -> None:
 
 
 def read_secret(path: Path) -> str:
-    """The text of a file that only we can read; anything else is a `StackError`."""
+    """The text of a file that is a secret and not `exposed`; anything else is a `StackError`. Links are followed."""
+    descriptor = open_file(path)
+    if isinstance(descriptor, Unread):
+        raise _unopened(path, descriptor)
     try:
-        descriptor = os.open(path, OPENING | os.O_NOFOLLOW)
-    except FileNotFoundError as error:
-        raise StackError(
-            StackProblem.SECRET_MISSING,
-            f"The secret file {path} does not exist.",
-            "Put it back, or point the setting at the file that you mean.",
-        ) from error
-    except OSError as error:
-        raise StackError(
-            StackProblem.SECRET_READABLE,
-            f"The secret file {path} cannot be opened: {error.strerror}.",
-            "It must be a plain file (no link) that belongs to the user who runs this.",
-        ) from error
-    try:
-        _refuse_exposed(path, os.fstat(descriptor))  # of what is open, whatever the name leads to by now
+        found = exposed(os.fstat(descriptor))  # of what is open, whatever the name leads to by now
+        if found is not None:
+            what, mend = found
+            raise StackError(StackProblem.SECRET_READABLE, f"The secret file {path}: {what}.", f"{mend}: '{path}'")
         content = read_open(descriptor, BYTES_MAX)
     finally:
         os.close(descriptor)
@@ -80,6 +72,22 @@ def read_secret(path: Path) -> str:
         raise malformed(path, "it is no text") from error
 
 
+def _unopened(path: Path, why: Unread) -> StackError:
+    if why.missing:
+        return StackError(
+            StackProblem.SECRET_MISSING,
+            f"The secret file {path} does not exist.",
+            "Put it back, or point the setting at the file that you mean.",
+        )
+    if why.errno is None:
+        return malformed(path, f"it is no plain file: {why.why}")
+    return StackError(
+        StackProblem.SECRET_READABLE,
+        f"The secret file {path} cannot be opened: {why.why}.",
+        "It must be a plain file that the user who runs this may read.",
+    )
+
+
 def malformed(path: Path, why: str) -> StackError:
     """The error for a file whose content cannot be used."""
     return StackError(
@@ -87,24 +95,6 @@ def malformed(path: Path, why: str) -> StackError:
         f"The file {path} is not what it should be: {why}.",
         "Restore it from a copy; a home's own file is made anew when it is removed and the stack is down.",
     )
-
-
-def _refuse_exposed(path: Path, status: os.stat_result) -> None:
-    mode, why = stat.S_IMODE(status.st_mode), irregular(status)
-    if why is not None:
-        raise malformed(path, f"it is no plain file: {why}")
-    if status.st_uid != os.geteuid():
-        raise StackError(
-            StackProblem.SECRET_READABLE,
-            f"The secret file {path} belongs to user id {status.st_uid}, not to us ({os.geteuid()}).",
-            f"Run as its owner, or give it to us: chown {os.geteuid()} '{path}'",
-        )
-    if mode & OTHERS:
-        raise StackError(
-            StackProblem.SECRET_READABLE,
-            f"The secret file {path} can be used by others (mode {mode:04o}).",
-            f"Replace what is in it if somebody may have read it, then: chmod 600 '{path}'",
-        )
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -120,9 +120,11 @@ def test_a_marker_whose_writer_was_killed_does_not_make_the_home_foreign(tmp_pat
     assert not (tmp_path / f".{MARKER}.0123456789ab").exists()
 
 
-def test_a_secret_behind_a_link_a_pipe_or_a_directory_is_refused(tmp_path: Path) -> None:
+def test_a_secret_is_read_behind_a_link_and_is_no_pipe_and_no_directory(tmp_path: Path) -> None:
     write_secret(tmp_path / "key", "secret")
     (tmp_path / "link").symlink_to(tmp_path / "key")
+    assert read_secret(tmp_path / "link") == "secret"
+    (tmp_path / "key").chmod(0o640)
     refused(StackProblem.SECRET_READABLE, read_secret, tmp_path / "link")
     os.mkfifo(tmp_path / "pipe", 0o600)
     refused(StackProblem.SECRET_MALFORMED, read_secret, tmp_path / "pipe")

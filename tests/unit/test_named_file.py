@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from host.stack.manifest import read_backup
 from host.store import migrate
 from shared_contracts.named_file import PATH_BYTES_MAX, Unread, open_file, read_file, read_text, unnameable
 from shared_contracts.seal import SealKeys, UnsealedError
+from tests.support.ordinary import NOBODY, as_ordinary_user, public_directory
 from tool_server import load, load_cases, post
 from tool_server.approvers import ApproverError, read_approver
 from tool_server.errors import SettingsError, TrustError
@@ -127,6 +129,37 @@ def test_a_secret_that_others_can_use_is_not_read(tmp_path: Path, reader: str, m
     assert "secret" not in str(caught.value).replace(str(path), "")
     path.chmod(0o600)
     assert read(path) == "secret"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("owner", "mode", "answer"),
+    [
+        (0, 0o440, "secret"), (0, 0o640, "secret"), (0, 0o644, "chmod 640"), (0, 0o444, "chmod 640"),
+        (0, 0o660, "chmod 640"), (0, 0o450, "chmod 640"), (None, 0o400, "secret"), (None, 0o440, "chmod 600"),
+        (12_345, 0o440, "neither to us"), (12_345, 0o444, "neither to us"),
+    ],
+)  # fmt: skip
+def test_the_group_of_a_secret_may_read_it_where_root_owns_it_and_nobody_else_may_anything(
+    owner: int | None, mode: int, answer: str
+):
+    def read() -> str:
+        try:
+            at_the_host = read_secret(path)
+        except StackError as error:
+            at_the_host = f"{error.what} {error.mend}"
+        elsewhere = read_text(path, secret=True)
+        return f"{at_the_host}\n{elsewhere.why if isinstance(elsewhere, Unread) else elsewhere}"
+
+    with public_directory() as public:
+        path = public / "named"
+        path.write_text("secret")
+        user = pwd.getpwnam(NOBODY)
+        os.chown(path, user.pw_uid if owner is None else owner, user.pw_gid)
+        path.chmod(mode)
+        said = as_ordinary_user(read).splitlines()
+    assert [answer in one for one in said] == [True, True], said
+    assert ("secret" in said) is (answer == "secret")
 
 
 DECIDES = ("the authorization set", "a public half", "issuers", "a key set", "keys that seal")
