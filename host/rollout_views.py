@@ -79,7 +79,7 @@ class RolloutAct(Contract):
     by: Actor
 
 
-class OpenStage(Contract):
+class OpenStageView(Contract):
     """The stage that is open; `against` is what keeps it from being passed before both sides are compared."""
 
     stage: Stage
@@ -120,9 +120,9 @@ class CheckRate(Contract):
 class RolloutView(Contract):
     """`kessai rollout`. `through`: the releases that have passed the last stage, whose cases anybody may hand in."""
 
-    standing: Literal["unsaid", "waived", "open", "closed"]
+    status: Literal["unsaid", "waived", "open", "closed"]
     said: str
-    stage: OpenStage | None
+    stage: OpenStageView | None
     through: tuple[str, ...]
     several_at_a_time: bool
     to_check: tuple[CaseToCheck, ...]

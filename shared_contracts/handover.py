@@ -206,7 +206,7 @@ class Outside(Contract):
     step_id: str
     id_kind: str
     external_id: str | None
-    standing: Literal["verified", "unverified", "wrong", "in_doubt"]
+    verification: Literal["verified", "unverified", "wrong", "in_doubt"]
 
 
 class OtherCase(Contract):

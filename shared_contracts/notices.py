@@ -13,7 +13,7 @@ MessageId = Annotated[str, Field(min_length=3, max_length=200, pattern=r"^<[A-Za
 
 
 class NoticeStatus(StrEnum):
-    """`sent`: accepted by the mail server, or standing in the Maildir. Only that is complete."""
+    """`sent`: accepted by the mail server, or written to the Maildir. Only that is complete."""
 
     QUEUED = "queued"
     SENDING = "sending"

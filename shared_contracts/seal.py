@@ -47,7 +47,7 @@ class Head(Contract):
     at: Annotated[str, Field(pattern=r"^[0-9]{4,5}-[0-9T:.-]{10,26}Z$")]
 
 
-class Standing(Contract):
+class SealLag(Contract):
     """How far behind one side's seals are, in seconds: its oldest line without a signed seal, its own newest head, and
     the newest that it keeps of the other side. None where there is no such thing.
     """

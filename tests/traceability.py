@@ -79,7 +79,7 @@ TABLE: tuple[Row, ...] = (
         "security/forgery::an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told",
         "security/token_keys::an_issuer_whose_tenants_are_not_said_is_trusted_for_none")),
     Row("a revoked token is good for no method", (
-        "contract/edge_standing::every_method_asks_whether_the_token_stands",
+        "contract/edge_token_fault::every_method_asks_whether_the_token_stands",
         "security/forgery::an_attempt_is_refused_with_nothing_done_and_nothing_of_it_told")),
     Row("a flood from one client costs another no call", (
         "integration/flood::a_flood_costs_a_right_client_no_call_the_server_no_memory_and_the_log_no_room",

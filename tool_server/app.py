@@ -59,7 +59,7 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
         challenges=challenges,
         life=life,
         log_refusal=dispatcher.log_refusal,
-        standing=dispatcher.standing,
+        token_fault=dispatcher.token_fault,
     )
 
     async def healthz(_request: Request) -> Response:
@@ -117,5 +117,5 @@ async def _record(sealing: Sealing | None) -> str | dict[str, Any]:
     """What is said of the seals; no call waits for them, so they make nothing unready."""
     if sealing is None:
         return "not_configured"
-    standing = await sealing.standing()
-    return "unavailable" if standing is None else dump(standing)
+    lag = await sealing.lag()
+    return "unavailable" if lag is None else dump(lag)

@@ -1,7 +1,7 @@
 """An operator's acts on approvers: trust a person's public key, list whom the tool server trusts, revoke.
 
 Invariant: a file is trusted as a whole or refused with its reason, before the database is touched; a person has one
-standing key, a key has one person, and a revoked key never comes back.
+active key, a key has one person, and a revoked key never comes back.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ async def trust(dsn: str, trusted: TrustedApprover, actor: str) -> Change:
         await store.lock(connection)
         known = await store.speaking(connection, trusted.key.kid, trusted.approver)
         _refuse_other(trusted, known)
-        standing = next((one for one in known if one.ended_how is None), None)
-        if standing is not None and standing.approver == trusted.approver:
+        active = next((one for one in known if one.ended_how is None), None)
+        if active is not None and active.approver == trusted.approver:
             return Change.NOTHING
-        if standing is not None:
+        if active is not None:
             await store.end(connection, trusted.key.kid, actor, "replaced")
         await store.add(connection, trusted, actor)
-    return Change.TRUSTED if standing is None else Change.CHANGED
+    return Change.TRUSTED if active is None else Change.CHANGED
 
 
 async def revoke(dsn: str, name_or_kid: str, actor: str) -> tuple[Change, KnownApprover]:
@@ -88,7 +88,7 @@ async def revoke(dsn: str, name_or_kid: str, actor: str) -> tuple[Change, KnownA
 
 
 async def listed(dsn: str) -> list[KnownApprover]:
-    """Give the standing and the revoked keys."""
+    """Give the active and the revoked keys."""
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         return await store.listed(connection)
 
@@ -140,11 +140,11 @@ def _refuse_other(trusted: TrustedApprover, known: list[KnownApprover]) -> None:
 def _named(known: list[KnownApprover], name_or_kid: str) -> KnownApprover:
     by_kid = [one for one in known if one.kid == name_or_kid]
     by_name = [one for one in known if one.approver.name == name_or_kid]
-    standing = [one for one in by_name if one.ended_how is None]
-    if len(standing) > 1:
-        kids = ", ".join(f"{one.kid} ({one.approver.tenant_id})" for one in standing)
+    active = [one for one in by_name if one.ended_how is None]
+    if len(active) > 1:
+        kids = ", ".join(f"{one.kid} ({one.approver.tenant_id})" for one in active)
         raise ApproverError(f"{name_or_kid} is trusted by several tenants; name one by its key: {kids}")
-    found = [*by_kid, *standing, *reversed(by_name)]
+    found = [*by_kid, *active, *reversed(by_name)]
     if not found:
         raise ApproverError(f"there is no approver {name_or_kid!r}; `kessai-tools approver list` names them")
     return found[0]

@@ -29,9 +29,9 @@ from tool_server.post import open_post
 from tool_server.seldom import Seldom
 from tool_server.settings import Settings
 from tool_server.store import calls
+from tool_server.store.health import Away, Health, Lookout, Slow, Works, WrongRole
 from tool_server.store.migrate import NEWEST, NewerSchemaError
 from tool_server.store.pool import BusyError, Pool, UnavailableError
-from tool_server.store.standing import Away, Lookout, Slow, Standing, Works, WrongRole
 from tool_server.tools.catalogue import handlers
 from tool_server.validation import Checked, check_arguments, fault_of_output
 
@@ -82,12 +82,12 @@ class Dispatcher:
         early = self._refuse_early(caller, name, TOOLS.get(name), None, refused(code), perf_counter())
         await self._to_its_end(early)
 
-    async def standing(self, caller: Caller) -> str | None:
+    async def token_fault(self, caller: Caller) -> str | None:
         """Give the code for which a token is refused that asks for no call; None where it is not."""
         try:
-            return await self._to_its_end(calls.standing(self._pools["orders"], caller))
+            return await self._to_its_end(calls.token_fault(self._pools["orders"], caller))
         except (UnavailableError, BusyError, psycopg.Error) as error:
-            log.warning("standing_unknown", **exception_fields(error))
+            log.warning("token_not_looked_up", **exception_fields(error))
             return "unavailable"
 
     async def disabled(self) -> frozenset[str]:
@@ -96,23 +96,23 @@ class Dispatcher:
 
     async def ready(self) -> str | None:
         """Say why calls cannot be served now; None when they can. It names no file, no host and no person."""
-        for family, standing in (await self._standings()).items():
-            if (reason := self._reason(family, standing)) is not None:
+        for family, health in (await self._look_at_all()).items():
+            if (reason := self._reason(family, health)) is not None:
                 return reason
         if self._relaying is None or self._relaying.done():
             return "relay_ended"
         return await self._post.channel.fault()
 
-    async def _standings(self) -> dict[str, Standing]:
+    async def _look_at_all(self) -> dict[str, Health]:
         """Look at all families at once: one that is slow must not hide what another has to say."""
-        found = await asyncio.gather(*(lookout.standing() for lookout in self._lookouts.values()))
+        found = await asyncio.gather(*(lookout.health() for lookout in self._lookouts.values()))
         return dict(zip(self._lookouts, found, strict=True))
 
-    def _reason(self, family: str, standing: Standing) -> str | None:
+    def _reason(self, family: str, health: Health) -> str | None:
         """Give the reason that anybody may read; what nobody else should goes to the log, however often they ask."""
         known: dict[str, str] = {}
         say = log.warning
-        match standing:
+        match health:
             case Works(schema=schema):
                 return None if schema == NEWEST else f"schema_mismatch: {schema}, not {NEWEST}"
             case WrongRole(error=error):
@@ -127,11 +127,11 @@ class Dispatcher:
 
     async def _refuse_what_waiting_cannot_mend(self) -> None:
         """Stop before the first call; a database that is away, or older, is a matter of readiness."""
-        found = await self._standings()
-        for family, standing in found.items():
-            self._reason(family, standing)  # for the log: nobody may ever ask
-        newest = max((standing.schema for standing in found.values() if isinstance(standing, Works)), default=NEWEST)
-        wrong = [str(standing.error) for standing in found.values() if isinstance(standing, WrongRole)]
+        found = await self._look_at_all()
+        for family, health in found.items():
+            self._reason(family, health)  # for the log: nobody may ever ask
+        newest = max((health.schema for health in found.values() if isinstance(health, Works)), default=NEWEST)
+        wrong = [str(health.error) for health in found.values() if isinstance(health, WrongRole)]
         if newest > NEWEST or wrong:
             await self._exit.aclose()
         if wrong:

@@ -59,7 +59,7 @@ _TOLD = {
 class GateParts:
     """What the gate decides with. `log_refusal` logs a call that is refused here.
 
-    `standing` tells why a token that asks for no call is refused; of a call, its own statement finds out.
+    `token_fault` tells why a token that asks for no call is refused; of a call, its own statement finds out.
     """
 
     verifier: Verifier
@@ -68,7 +68,7 @@ class GateParts:
     challenges: Challenges
     life: Life
     log_refusal: Callable[[Caller, str, str], Awaitable[None]]
-    standing: Callable[[Caller], Awaitable[str | None]]
+    token_fault: Callable[[Caller], Awaitable[str | None]]
 
 
 class Gate:
@@ -152,7 +152,7 @@ class Gate:
         caller: Caller = scope[CALLER]
         refused = self._scope_fault(caller, message)
         if refused is None and message.tool is None:
-            refused = await self._standing_fault(caller, message)
+            refused = await self._token_fault(caller, message)
         if refused is not None:
             if message.tool is not None:
                 await self._parts.log_refusal(caller, message.tool, "scope_missing")
@@ -162,8 +162,8 @@ class Gate:
         if message.tool is not None and REACHED not in scope:
             await self._parts.log_refusal(caller, message.tool, "invalid_request")
 
-    async def _standing_fault(self, caller: Caller, message: Message) -> Response | None:
-        code = await self._parts.standing(caller)
+    async def _token_fault(self, caller: Caller, message: Message) -> Response | None:
+        code = await self._parts.token_fault(caller)
         if code is None:
             return None
         if code != "token_revoked":

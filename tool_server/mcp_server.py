@@ -60,7 +60,7 @@ class DispatcherProtocol(Protocol):
         """Log a call that was refused before it came here; the log being away changes nothing of it."""
         ...
 
-    async def standing(self, caller: Caller) -> str | None:
+    async def token_fault(self, caller: Caller) -> str | None:
         """Give the code for which a token that asks for no call is refused: `token_revoked`, `unavailable`, or None."""
         ...
 

@@ -22,8 +22,8 @@ from shared_contracts.named_file import Unread, read_file
 from shared_contracts.seal import (
     HEAD_CHARACTERS_MAX,
     SealKeys,
+    SealLag,
     Signer,
-    Standing,
     UnsealedError,
     keys_of,
     opened,
@@ -41,7 +41,7 @@ from tool_server.store.role import WrongRoleError
 from tool_server.turned_away import TurnedAway
 
 SECONDS = 0.4  # between rounds; what is new is sealed within a second
-_STANDING_SECONDS = 1.0
+_LAG_SECONDS = 1.0
 _KEY_BYTES_MAX = 64 * 1024
 _AWAY = (psycopg.Error, UnavailableError, BusyError, WrongRoleError)
 log = structlog.get_logger()
@@ -93,7 +93,7 @@ class Sealing:
         except psycopg.ProgrammingError:  # its text quotes the string, which may hold a password
             raise SettingsError("KESSAI_TOOLS_SEALER_DSN is no connection string of PostgreSQL") from None
         self._signer, self._hosts = parts.signer, keys_of(parts.keys, "host")
-        self._away, self._looks = TurnedAway(), Look(self._look, _STANDING_SECONDS)
+        self._away, self._looks = TurnedAway(), Look(self._look, _LAG_SECONDS)
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._kept = ""  # the head that was kept last: the same one again changes nothing
@@ -130,13 +130,13 @@ class Sealing:
             log.warning("head_not_kept", **exception_fields(error))
             return refusal(503, "unavailable")
 
-    async def standing(self) -> Standing | None:
+    async def lag(self) -> SealLag | None:
         """Tell how far behind the seals are; None where the database does not tell, or not in time."""
         return await self._looks.found()
 
-    async def _look(self) -> Standing | None:
+    async def _look(self) -> SealLag | None:
         try:
-            return await seals.standing(self._pool)
+            return await seals.lag(self._pool)
         except _AWAY:
             return None
 

@@ -117,7 +117,7 @@ async def revoke(settings: Settings, name: str) -> None:
 
 
 def _named(keys: Sequence[ListedKey], name: str) -> ListedKey:
-    """Find the standing key of a person, else the newest revoked one; or a key by its id."""
+    """Find the active key of a person, else the newest revoked one; or a key by its id."""
     found = [key for key in keys if name in {key.name, key.kid}]
     if not found:
         names = ", ".join(sorted({key.name for key in keys})) or "nobody"
@@ -130,9 +130,9 @@ async def listed(settings: Settings, *, as_json: bool) -> None:
     rights = read_authorization(settings.authz_file).approvers
     async with reading(settings) as pool, pool.connection() as connection:
         keys = await approvals.listed(connection)
-    standing = {key.name for key in keys if key.revoked_at is None}
+    active = {key.name for key in keys if key.revoked_at is None}
     rows = [_row(rights, key.name, key) for key in keys]
-    rows += [_row(rights, name, None) for name in sorted({one.name for one in rights} - standing)]
+    rows += [_row(rights, name, None) for name in sorted({one.name for one in rights} - active)]
     page = ApproverList(approvers=tuple(sorted(rows, key=lambda row: (row.name, row.revoked_at is not None))))
     if as_json:
         write_json(dump(page))

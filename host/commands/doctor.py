@@ -44,7 +44,7 @@ from host.store import seals
 from host.views import Checks, CheckView
 from shared_contracts.base import dump
 from shared_contracts.printed import plain
-from shared_contracts.seal import Standing
+from shared_contracts.seal import SealLag
 
 if TYPE_CHECKING:
     from host.tool_client.readyz import Told
@@ -122,7 +122,7 @@ async def _elsewhere(settings: Settings, found: Links) -> AsyncIterator[Check]:
     yield await _tool_server(settings, found)
     told = await _told(found.server_url)
     yield _readiness(told)
-    ours = await _standing(found.dsn)
+    ours = await _lag(found.dsn)
     for finding in doctor_seals.checks(ours, told.record):
         yield finding
 
@@ -214,11 +214,11 @@ async def _tool_server(settings: Settings, found: Links) -> Check:
         return Check("tool server", False, str(error), "mend what it names")
 
 
-async def _standing(dsn: str) -> Standing | None:
+async def _lag(dsn: str) -> SealLag | None:
     """How far behind the host's own seals are; None where the database cannot be read: its checks tell that."""
     try:
         async with database(dsn, 1) as pool, pool.connection() as connection:
-            return await seals.standing(connection)
+            return await seals.lag(connection)
     except (NotReadyError, InsufficientPrivilege):
         return None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from host.domain.sealed import PENDING_SECONDS
 from host.stack.doctor import Check
-from shared_contracts.seal import Standing
+from shared_contracts.seal import SealLag
 
 BETWEEN_SECONDS = 10.0  # two ages that are read one after the other, of clocks that may differ
 RECORD, LOG, HEADS = "record sealed", "tool server's log sealed", "heads exchanged"
@@ -27,11 +27,11 @@ _BOTH = (
 )
 
 
-def checks(ours: Standing | None, theirs: Standing | str | None) -> Iterator[Check]:
+def checks(ours: SealLag | None, theirs: SealLag | str | None) -> Iterator[Check]:
     """Judge both sides; of a database that cannot be read its own checks tell."""
     if ours is not None:
         yield _sealed(RECORD, ours, _OURS)
-    if isinstance(theirs, Standing):
+    if isinstance(theirs, SealLag):
         yield _sealed(LOG, theirs, _THEIRS)
     elif theirs == "not_configured":
         yield Check(LOG, False, "nothing seals it: the tool server has no settings for it", _THEIRS)
@@ -39,19 +39,19 @@ def checks(ours: Standing | None, theirs: Standing | str | None) -> Iterator[Che
         yield Check(LOG, True, "not told here", "")
     else:
         yield Check(LOG, False, f"the tool server cannot tell: {theirs}", _THEIRS)
-    if ours is not None and isinstance(theirs, Standing):
+    if ours is not None and isinstance(theirs, SealLag):
         yield _exchanged(ours, theirs)
 
 
-def _sealed(check: str, standing: Standing, mend: str) -> Check:
-    if standing.waits is not None and standing.waits > PENDING_SECONDS:
-        return Check(check, False, f"a line waits for its seal since {standing.waits:.0f} s", mend)
-    if standing.signed is None:
+def _sealed(check: str, lag: SealLag, mend: str) -> Check:
+    if lag.waits is not None and lag.waits > PENDING_SECONDS:
+        return Check(check, False, f"a line waits for its seal since {lag.waits:.0f} s", mend)
+    if lag.signed is None:
         return Check(check, True, "nothing has been sealed yet, and nothing waits for long", "")
-    return Check(check, True, f"the newest head was signed {standing.signed:.0f} s ago", "")
+    return Check(check, True, f"the newest head was signed {lag.signed:.0f} s ago", "")
 
 
-def _exchanged(ours: Standing, theirs: Standing) -> Check:
+def _exchanged(ours: SealLag, theirs: SealLag) -> Check:
     lacking = [
         who
         for who, head, kept in (

@@ -18,7 +18,7 @@ from host.commands.output import COLOURS, command, own_members, say
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
 from host.settings import Settings
-from host.store.record import Standing
+from host.store.record import Position
 from shared_contracts.named_file import Unread, open_file
 from shared_contracts.printed import plain
 from shared_contracts.record import Record, Status
@@ -61,18 +61,18 @@ def _line(to: Console, name: str, value: str) -> None:
     to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value)), sep="", soft_wrap=True)
 
 
-def code(standing: Standing, settings: Settings, workflow_id: UUID) -> Exit:
+def code(position: Position, settings: Settings, workflow_id: UUID) -> Exit:
     """Give the exit code; say so where the workflow did not come to rest in an end or with a person."""
-    found = exit_of(standing.state, standing.control_state)
+    found = exit_of(position.state, position.control_state)
     if found is not None:
         return found
     go_on = command(settings, "run", str(workflow_id))
-    if standing.wake_reason in STOPS:
+    if position.wake_reason in STOPS:
         lift = command(settings, "resume", "--help")
         say(f"halted by a stop: an operator lifts that and releases the case ({lift}); then a worker, or: {go_on}")
         say(f"to hand it over meanwhile: {command(settings, 'handover', str(workflow_id))}")
         return Exit.STOPPED
-    say(f"it stands in {standing.state} and nobody works on it. Go on with: {go_on}")
+    say(f"it stands in {position.state} and nobody works on it. Go on with: {go_on}")
     return Exit.NOT_READY
 
 

@@ -20,7 +20,7 @@ from host.domain.control import ENDS, Control
 from host.store import record as store
 from host.store.errors import OneAtATimeError
 from host.store.pool import Pool
-from host.store.record import Moment, Standing
+from host.store.record import Moment, Position
 from shared_contracts.printed import plain
 
 LOOK_SECONDS = 0.05  # a step takes longer than that
@@ -49,7 +49,7 @@ class Timeline:
             self.console.print(line(moment))
             self._seq = moment.seq
 
-    async def show_while(self, work: Awaitable[Standing]) -> Standing:
+    async def show_while(self, work: Awaitable[Position]) -> Position:
         """Keep showing while the work lasts; the last checkpoints are shown after it."""
         task = asyncio.ensure_future(work)
         try:
@@ -86,14 +86,14 @@ def line(moment: Moment) -> Text:
     return text
 
 
-def rests(standing: Standing) -> bool:
+def rests(position: Position) -> bool:
     """Tell whether only a person, or nothing at all, moves it on."""
-    if Control(standing.control_state) in ENDS:
+    if Control(position.control_state) in ENDS:
         return True
-    if standing.lease_owner is not None:  # in somebody's hand, or was when that driver died
+    if position.lease_owner is not None:  # in somebody's hand, or was when that driver died
         return False
-    not_due = standing.due_in_seconds is not None and standing.due_in_seconds > 0
-    return standing.wake_reason is None or (standing.wake_reason in PERSONS and not_due)
+    not_due = position.due_in_seconds is not None and position.due_in_seconds > 0
+    return position.wake_reason is None or (position.wake_reason in PERSONS and not_due)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,48 +103,48 @@ class Follower:
     timeline: Timeline
     drive: Callable[[], Awaitable[object]] | None
 
-    async def to_rest(self) -> Standing:
+    async def to_rest(self) -> Position:
         """Go on until it rests, or is halted by a stop; when we only watch, what nobody drives is given up on."""
         noted: tuple[int, str | None, bool, bool] | None = None
         idle, driven = 0.0, self.drive is None
         tried = 0  # the version that the last drive found; one that it left as it was is not driven again
         while True:
-            standing = await self._standing()
-            if rests(standing) or (driven and standing.wake_reason in STOPS) or idle > ABANDONED_SECONDS:
-                return standing
+            position = await self._position()
+            if rests(position) or (driven and position.wake_reason in STOPS) or idle > ABANDONED_SECONDS:
+                return position
             turn = True
-            if self.drive is not None and _nobodys(standing) and standing.version != tried:
+            if self.drive is not None and _nobodys(position) and position.version != tried:
                 try:
                     await self.drive()
                 except OneAtATimeError:
                     turn = False
                 else:
-                    tried, driven = standing.version, True
+                    tried, driven = position.version, True
                     continue
-            idle = idle + FOLLOW_SECONDS if turn and _nobodys(standing) else 0.0
-            now = (standing.seq, standing.wake_reason, standing.leased, turn)
+            idle = idle + FOLLOW_SECONDS if turn and _nobodys(position) else 0.0
+            now = (position.seq, position.wake_reason, position.leased, turn)
             if now != noted:
                 await self.timeline.show_new()
-                self.timeline.note(_why(standing) if turn else NOT_ITS_TURN)
+                self.timeline.note(_why(position) if turn else NOT_ITS_TURN)
                 noted = now
-            due = standing.due_in_seconds
+            due = position.due_in_seconds
             await asyncio.sleep(FOLLOW_SECONDS if due is None or due <= 0 else min(due, FOLLOW_SECONDS))
 
-    async def _standing(self) -> Standing:
+    async def _position(self) -> Position:
         async with self.timeline.pool.connection() as connection:
-            found = await store.standing(connection, self.timeline.workflow_id)
+            found = await store.position(connection, self.timeline.workflow_id)
         if found is None:
             raise LookupError(f"workflow {self.timeline.workflow_id} is gone")
         return found
 
 
-def _nobodys(standing: Standing) -> bool:
+def _nobodys(position: Position) -> bool:
     """Tell whether it is due and nobody has it."""
-    return not standing.leased and (standing.due_in_seconds is None or standing.due_in_seconds <= 0)
+    return not position.leased and (position.due_in_seconds is None or position.due_in_seconds <= 0)
 
 
-def _why(standing: Standing) -> str:
-    if standing.leased:
-        return f"another process drives it: {plain(standing.lease_owner)}"
-    due = standing.due_in_seconds
-    return f"waits {due:.1f} s: {plain(standing.wake_reason)}" if due is not None and due > 0 else "waits for a driver"
+def _why(position: Position) -> str:
+    if position.leased:
+        return f"another process drives it: {plain(position.lease_owner)}"
+    due = position.due_in_seconds
+    return f"waits {due:.1f} s: {plain(position.wake_reason)}" if due is not None and due > 0 else "waits for a driver"

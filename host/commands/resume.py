@@ -85,7 +85,7 @@ async def resume(settings: Settings, wanted: Wanted, *, as_json: bool) -> Exit:
 
 async def _stopped(pool: Pool) -> bool:
     async with pool.connection() as connection:
-        return _anything(await stops.standing(connection))
+        return _anything(await stops.scopes(connection))
 
 
 def _anything(scopes: Sequence[stops.Stop]) -> bool:
@@ -95,7 +95,7 @@ def _anything(scopes: Sequence[stops.Stop]) -> bool:
 async def _refuse_without_need(settings: Settings, pool: Pool, wanted: Wanted) -> None:
     """Nothing is stopped: refuse what would change nothing, with what is held and which command comes next."""
     async with pool.connection() as connection:
-        held, scopes = await stops.held(connection), await stops.standing(connection)
+        held, scopes = await stops.held(connection), await stops.scopes(connection)
     parallel = _one_at_a_time(scopes)
     if (wanted.full and parallel) or (wanted.state is not None and held):
         return
@@ -171,7 +171,7 @@ async def _go_on(settings: Settings, pool: Pool, wanted: Wanted, by: By, reason:
 
 async def _none_held(settings: Settings, pool: Pool, state: str) -> CommandError:
     async with pool.connection() as connection:
-        held, scopes = await stops.held(connection), await stops.standing(connection)
+        held, scopes = await stops.held(connection), await stops.scopes(connection)
     coming = next_act(settings, held, stopped=False, one_at_a_time=_one_at_a_time(scopes))
     mend = f"Held are: {waiting(held) or 'none'}." + ("" if coming is None else f" Next: {coming}")
     return CommandError(Exit.BAD_INPUT, f"no case is held in {state!r}; nothing was changed", mend)
@@ -199,7 +199,7 @@ def _first_line(error: Exception) -> str:
 
 async def _view(settings: Settings, pool: Pool, by: By, reason: str, done: _Done) -> ResumeView:
     async with pool.connection() as connection:
-        held, scopes = await stops.held(connection), await stops.standing(connection)
+        held, scopes = await stops.held(connection), await stops.scopes(connection)
     stopped, parallel = _anything(scopes), _one_at_a_time(scopes)
     return ResumeView(
         actor=by.name,

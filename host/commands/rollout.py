@@ -23,7 +23,7 @@ from host.commands.stop import read_reason
 from host.commands.workplace import reading
 from host.domain.acting import By
 from host.domain.principals import Act
-from host.domain.rollout import CASES, WHAT, Reconciled, Standing, stands_against
+from host.domain.rollout import CASES, WHAT, OpenStage, Reconciled, stands_against
 from host.evaluation.audit import reconciled
 from host.rollout_views import CaseChecked
 from host.settings import Settings
@@ -71,7 +71,7 @@ async def waive(settings: Settings, name: str, reason: str, *, as_json: bool) ->
 async def close(settings: Settings, stage: int, name: str, reason: str, *, abandon: bool, as_json: bool) -> Exit:
     """Close a stage, as passed or given up; gives 1 where something stands against it. Raises CommandError."""
     by, why = _may(settings, name), read_reason(reason)
-    open_now = await _standing(settings, _known(stage))
+    open_now = await _stage(settings, _known(stage))
     if abandon:
         await _closed(settings, stage, lambda owner: rollout.abandon(owner, stage, by, why))
         return await status(settings, None, as_json=as_json)
@@ -96,9 +96,9 @@ async def _compared(settings: Settings) -> Reconciled:
     return Reconciled(found.compared, len(found.untracked), len(found.missing), len(found.duplicate))
 
 
-async def _standing(settings: Settings, stage: int) -> Standing:
+async def _stage(settings: Settings, stage: int) -> OpenStage:
     async with reading(settings) as pool, pool.connection() as connection:
-        found = await rollout.standing(connection)
+        found = await rollout.current_stage(connection)
     if found is None or found.stage != stage:
         raise _not_open(stage)
     return found

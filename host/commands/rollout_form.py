@@ -14,7 +14,7 @@ from host.commands.output import say
 from host.evaluation.documents import Claim, GateView, PerItem, Rate, Rates
 from host.handover.blocks import Cell, Note, Pairs, Section, Table, Verbatim, at
 from host.handover.markdown import markdown
-from host.rollout_views import OpenStage, RolloutAct, RolloutView
+from host.rollout_views import OpenStageView, RolloutAct, RolloutView
 from host.stack.files import SECRET_MODE, write_new
 from host.store import releases
 from host.store.pool import Pool
@@ -130,10 +130,10 @@ def _row(one: RolloutAct) -> tuple[Cell, ...]:
 
 
 def _now(view: RolloutView) -> Section:
-    stage = () if view.stage is None else (_standing(view.stage),)
+    stage = () if view.stage is None else (_open_stage(view.stage),)
     rate = view.rate
     pairs = Pairs((
-        ("standing", Verbatim(view.said)),
+        ("status", Verbatim(view.said)),
         ("through all stages", Verbatim(", ".join(view.through) if view.through else "none")),
         ("cases at a time", "several" if view.several_at_a_time else "one"),
         ("checked after the last stage", f"one of {rate.one_in}; {rate.incidents} incidents in the newest 50"),
@@ -142,7 +142,7 @@ def _now(view: RolloutView) -> Section:
     return Section("Where it stands", (pairs, *stage))
 
 
-def _standing(stage: OpenStage) -> Pairs:
+def _open_stage(stage: OpenStageView) -> Pairs:
     return Pairs((
         ("open stage", f"{stage.stage}, {stage.of}"),
         ("cases", f"{stage.cases} taken in and {stage.ended} ended, of {stage.due}"),

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from psycopg import AsyncConnection
 
-from host.domain.rollout import LAST, WHAT, Standing, stands_against
-from host.rollout_views import Actor, CaseToCheck, CheckRate, OpenStage, Passed, RolloutAct, RolloutView
+from host.domain.rollout import LAST, WHAT, OpenStage, stands_against
+from host.rollout_views import Actor, CaseToCheck, CheckRate, OpenStageView, Passed, RolloutAct, RolloutView
 from host.store import rollout
 from host.store.pool import Pool
 
@@ -18,16 +18,16 @@ async def read_rollout(pool: Pool) -> RolloutView:
     """Read everything at one moment."""
     async with pool.connection() as connection, connection.transaction():
         history = await rollout.history(connection)
-        standing = await rollout.standing(connection)
+        stage = await rollout.current_stage(connection)
         to_check = await rollout.to_check(connection, TO_CHECK_SHOWN)
         rate = await rollout.sampling(connection)
         several = await rollout.tracked(connection)
     through = _through(history)
-    where = _where(history)
+    status = _status(history)
     return RolloutView(
-        standing=where,
-        said=_said(where, standing, through),
-        stage=None if standing is None else _stage(standing),
+        status=status,
+        said=_said(status, stage, through),
+        stage=None if stage is None else _stage(stage),
         through=through,
         several_at_a_time=several,
         to_check=tuple(
@@ -47,11 +47,11 @@ async def read_rollout(pool: Pool) -> RolloutView:
 async def said_now(connection: AsyncConnection[Any]) -> tuple[bool, str]:
     """Say whether somebody has said whom cases are taken in for, and for whom that is."""
     history = await rollout.history(connection)
-    where = _where(history)
-    return where != "unsaid", _said(where, await rollout.standing(connection), _through(history))
+    status = _status(history)
+    return status != "unsaid", _said(status, await rollout.current_stage(connection), _through(history))
 
 
-def _where(history: list[rollout.Act]) -> Literal["unsaid", "waived", "open", "closed"]:
+def _status(history: list[rollout.Act]) -> Literal["unsaid", "waived", "open", "closed"]:
     if not history:
         return "unsaid"
     match history[-1].act:
@@ -68,21 +68,19 @@ def _through(history: list[rollout.Act]) -> tuple[str, ...]:
     return tuple(sorted({release for releases in passed for release in releases.values()}))
 
 
-def _said(where: str, standing: Standing | None, through: tuple[str, ...]) -> str:
+def _said(status: str, stage: OpenStage | None, through: tuple[str, ...]) -> str:
     anybody = f"; everybody's cases are taken in under {', '.join(through)}" if through else ""
-    if where == "waived":
+    if status == "waived":
         return "no rollout runs, by somebody's word: everybody's cases are taken in, and no stage counts them"
-    if where == "unsaid":
+    if status == "unsaid":
         return "nobody has opened a rollout here, or said that none runs: no case is taken in"
-    if standing is not None:
-        return (
-            f"stage {standing.stage} is open: {WHAT[standing.stage]}, {standing.cases} of {standing.due} cases{anybody}"
-        )
+    if stage is not None:
+        return f"stage {stage.stage} is open: {WHAT[stage.stage]}, {stage.cases} of {stage.due} cases{anybody}"
     return f"no stage is open{anybody}" if through else "no stage is open: no case is taken in"
 
 
-def _stage(one: Standing) -> OpenStage:
-    return OpenStage(
+def _stage(one: OpenStage) -> OpenStageView:
+    return OpenStageView(
         stage=one.stage, of=WHAT[one.stage], releases=one.releases, due=one.due, cases=one.cases, ended=one.ended,
         checked=one.checked, wrong=one.wrong, uncompensated=one.uncompensated, against=stands_against(one, None),
         by=Actor(name=one.actor, os_user=one.os_user, authz=one.authz, reason=one.reason, at=one.at),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from host.commands.output import add, table
-from host.rollout_views import OpenStage, RolloutView
+from host.rollout_views import OpenStageView, RolloutView
 from shared_contracts.printed import plain
 
 
@@ -32,7 +32,7 @@ def show(to: Console, view: RolloutView) -> None:
         to.print(made)
 
 
-def _stage(to: Console, stage: OpenStage) -> None:
+def _stage(to: Console, stage: OpenStageView) -> None:
     under = ", ".join(sorted(stage.releases.values()))
     to.print(plain(f"opened by {stage.by.name} at {stage.by.at.isoformat(timespec='seconds')} for {under}"))
     to.print(f"{stage.ended} ended, {stage.checked} checked, {stage.wrong} wrong", soft_wrap=True)

@@ -173,13 +173,13 @@ async def _follow(
     _head(to, place, asked, known)
     again = isinstance(asked, Submission) and not known.created
     follower = Follower(timeline, None if again else lambda: drive(driver.parts, known.workflow_id))
-    standing = await timeline.show_while(follower.to_rest())
+    position = await timeline.show_while(follower.to_rest())
     record = await record_of(driver.parts.pool, known.workflow_id)
     if to is None:
         write_json(dump(record))
     else:
         ending.show(to, record, settings, place.maildir)
-    return ending.code(standing, settings, known.workflow_id)
+    return ending.code(position, settings, known.workflow_id)
 
 
 def _head(to: Console | None, place: Workplace, asked: Asked, known: Taken) -> None:

@@ -63,7 +63,7 @@ async def stop(settings: Settings, by: str, reason: str, *, reads: bool, as_json
 async def _engage(pool: Pool, by: By, reason: str, scopes: Sequence[str]) -> tuple[set[str], list[int]]:
     """Engage it; gives what was stopped before, and whom it did not wait for."""
     async with pool.connection() as connection:
-        before = {one.scope for one in await stops.standing(connection) if one.engaged}
+        before = {one.scope for one in await stops.scopes(connection) if one.engaged}
         try:
             async with connection.transaction():
                 await stops.wait_briefly(connection)
@@ -79,7 +79,7 @@ async def _engage(pool: Pool, by: By, reason: str, scopes: Sequence[str]) -> tup
 
 async def _seen(pool: Pool, actor: str, reason: str, before: set[str], passed: Sequence[int]) -> StopView:
     async with pool.connection() as connection:
-        now = await stops.standing(connection)
+        now = await stops.scopes(connection)
         met, under_way = await stops.open_cases(connection), await stops.under_way(connection)
         outside = await external.good(connection)
     return StopView(

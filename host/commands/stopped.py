@@ -56,7 +56,7 @@ async def read(dsn: str) -> Stopped:
         async with await AsyncConnection.connect(
             make_conninfo(dsn, options=_BOUNDED), autocommit=True, connect_timeout=_SECONDS_MAX
         ) as connection:
-            scopes, held = await stops.standing(connection), await stops.held(connection)
+            scopes, held = await stops.scopes(connection), await stops.held(connection)
     except psycopg.Error as error:
         return Stopped(unknown=str(error).partition("\n")[0])
     waiting = tuple(HeldCases(state=one.state, cases=one.cases) for one in held)

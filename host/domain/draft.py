@@ -59,8 +59,9 @@ def _left(workflow: Workflow, registry: Mapping[str, Tool], passed: Sequence[str
 
 def _uncertain(effects: Iterable[Effect], left: tuple[str, ...]) -> bool:
     """Tell whether an effect is in doubt, was not confirmed, or stands where it would be made again."""
-    standing = [effect for effect in effects if effect.outcome in {None, "succeeded"}]
-    return any(not effect.verified or effect.name in left for effect in standing)
+    return any(
+        effect.outcome in {None, "succeeded"} and (not effect.verified or effect.name in left) for effect in effects
+    )
 
 
 def _call(name: str, tool: Tool | None, bound: Mapping[str, Any], needs_approval: bool) -> DraftedCall:

@@ -14,7 +14,7 @@ WHAT: dict[int, str] = {1: "internal test orders", 2: "cooperating users", LAST:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OpenStage:
     """The open stage. `cases` were taken in, and `ended` of them wait for nobody any more."""
 
     opening: int
@@ -44,7 +44,7 @@ class Reconciled:
     duplicate: int
 
 
-def stands_against(open_stage: Standing, reconciled: Reconciled | None) -> tuple[str, ...]:
+def stands_against(open_stage: OpenStage, reconciled: Reconciled | None) -> tuple[str, ...]:
     """Name everything that keeps the stage from being passed; `reconciled` is None where nothing was compared yet."""
     found = (
         (not open_stage.same_releases, "new cases begin under another release than when it was opened"),
@@ -56,7 +56,7 @@ def stands_against(open_stage: Standing, reconciled: Reconciled | None) -> tuple
     return tuple(said for applies, said in found if applies)
 
 
-def _checks(open_stage: Standing) -> tuple[tuple[bool, str], ...]:
+def _checks(open_stage: OpenStage) -> tuple[tuple[bool, str], ...]:
     unchecked = open_stage.due - open_stage.checked
     return (
         (unchecked > 0, f"{open_stage.checked} of {open_stage.due} cases are checked by a person"),

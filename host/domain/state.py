@@ -175,8 +175,11 @@ class Evidence:
     def verified_ids(self) -> dict[str, str]:
         """Give the external ids of verified effects that stand, by tool."""
         undone = self.undone()
-        standing = (e for e in self.effects if e.verified and e.step not in undone)
-        return {e.name: e.external_id for e in standing if e.external_id is not None}
+        return {
+            e.name: e.external_id
+            for e in self.effects
+            if e.verified and e.external_id is not None and e.step not in undone
+        }
 
 
 @dataclass(frozen=True, slots=True)

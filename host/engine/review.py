@@ -178,8 +178,8 @@ async def _commit(connection: Any, step: Step, wait: Wait) -> State:
 
 def _stands(step: Step, effect: Effect) -> bool:
     """Tell whether the case may go on from an effect: it and all that comes before it is verified, and not undone."""
-    own, standing = step.workflow.effects, step.state.evidence.verified_ids()
-    return effect.name in own and all(name in standing for name in own[: own.index(effect.name) + 1])
+    own, verified = step.workflow.effects, step.state.evidence.verified_ids()
+    return effect.name in own and all(name in verified for name in own[: own.index(effect.name) + 1])
 
 
 async def order_compensation(desk: Desk, workflow_id: UUID, by: By, reason: str, registry: Mapping[str, Tool]) -> None:
@@ -209,10 +209,10 @@ def _to_undo(step: Step) -> CallRecord:
     if any(e.outcome is None for e in state.evidence.effects) or any(e.name not in own for e in _unread(state)):
         raise NotPossibleError("nobody knows yet what the case has made; look first: kessai review ID adopt --as NAME")
     made = [e for e in state.evidence.effects if e.outcome == "succeeded" and e.name in own]
-    standing = {e.step for e in made if e.name in state.evidence.verified_ids() or not e.verified}
+    left = {e.step for e in made if e.name in state.evidence.verified_ids() or not e.verified}
     begun = [call.undoes for call in reversed(calls) if call.undoes is not None]
     wrong = [call.step for call in calls if call.error == "wrong_effect"]
-    chosen = next((n for n in [*begun, *wrong, *sorted(standing)] if n in standing), None)
+    chosen = next((n for n in [*begun, *wrong, *sorted(left)] if n in left), None)
     if chosen is None:
         raise NotPossibleError("nothing that the case has made is left to be undone; kessai review ID close ends it")
     return next(call for call in calls if call.step == chosen)
@@ -222,7 +222,7 @@ async def release(desk: Desk, workflow_id: UUID, by: By) -> None:
     """Let one case be undone although everything else is stopped; raises NotPossibleError."""
     state = await load_case(desk, workflow_id)
     async with desk.pool.connection() as connection, connection.transaction():
-        stopped = {one.scope for one in await stops.standing(connection) if one.engaged}
+        stopped = {one.scope for one in await stops.scopes(connection) if one.engaged}
         if state.evidence.undoing is not None and not stopped & {stops.UPDATES, stops.READS}:
             raise NotPossibleError("nothing holds it: no stop is engaged, and it is being undone")
         released = await compensations.release(connection, workflow_id, by)

@@ -197,12 +197,12 @@ async def _end(bench: Bench, run: Run) -> None:
     """Decide as often as somebody is asked who says something; a case that a time ends is left to it."""
     prepared = run.prepared
     for workflow_id in run.workflow_ids:
-        standing = await bench.watch.rest(workflow_id, ended=False)
-        if not standing.ended:
+        position = await bench.watch.rest(workflow_id, ended=False)
+        if not position.ended:
             await _try(bench, run, workflow_id)
         for by, verdict in () if prepared.late else prepared.verdicts:
-            standing = await bench.watch.rest(workflow_id, ended=False)
-            if standing.ended:
+            position = await bench.watch.rest(workflow_id, ended=False)
+            if position.ended:
                 break
             await bench.people.decide(bench.desk, workflow_id, by, verdict)
         await bench.watch.rest(workflow_id, ended=prepared.verdicts != () and not prepared.by_clock)

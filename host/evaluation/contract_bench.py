@@ -156,8 +156,8 @@ class Bench:
             state = await drive(parts, workflow_id)
             ran = await self._ran(tool, workflow_id)
             async with parts.pool.connection() as connection:
-                standing = await record.standing(connection, workflow_id)
-            due = None if standing is None else standing.due_in_seconds
+                position = await record.position(connection, workflow_id)
+            due = None if position is None else position.due_in_seconds
             if state.ended() or due is None or asyncio.get_running_loop().time() + due > until:
                 return ran
             await asyncio.sleep(max(0.0, due) + 0.01)

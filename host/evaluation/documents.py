@@ -149,7 +149,7 @@ class Cost(Contract):
 RefusalCode = Literal[
     "too_few_cases", "case_repeated", "contradicts_itself", "fault_not_proved", "nothing_compared",
     "compared_too_little", "cost_component_missing", "cost_per_item_zero", "scored_otherwise", "contract_test_failed",
-    "contract_test_of_another_version", "stop_unasked", "stop_standing", "not_signed", "not_pre_production",
+    "contract_test_of_another_version", "stop_unasked", "stop_engaged", "not_signed", "not_pre_production",
 ]  # fmt: skip
 
 

@@ -156,7 +156,7 @@ def refusals(report: EvaluationReport, entries: Entries, priced: Cost, more: tup
             others,
         ),
         ("stop_unasked", bool(uncalled_for), "all work was stopped, and no case asks for that", uncalled_for),
-        ("stop_standing", bool(report.stopped), "it ended under a stop, which kept work back", report.stopped),
+        ("stop_engaged", bool(report.stopped), "it ended under a stop, which kept work back", report.stopped),
         *more,
     )
     return tuple(Refusal(code=code, said=said, ids=ids) for code, applies, said, ids in held if applies)

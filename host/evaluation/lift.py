@@ -38,7 +38,7 @@ class Lifts:
             return
         self._looked = now
         async with self.pool.connection() as connection:
-            engaged = any(one.engaged for one in await stops.standing(connection))
+            engaged = any(one.engaged for one in await stops.scopes(connection))
         if not engaged:
             self._since = None
             return
@@ -56,11 +56,11 @@ class Lifts:
                 await stops.be_patient(owner)
                 if by_hand:
                     await trial.lift_by_hand(owner, by.name, REASON)
-                elif any(one.engaged for one in await stops.standing(owner) if one.scope in stops.EVERYTHING):
+                elif any(one.engaged for one in await stops.scopes(owner) if one.scope in stops.EVERYTHING):
                     await stops.lift(owner, by, REASON, counted.reconciliation_id)
                 for held in await stops.held(owner):
                     await stops.release(owner, by, REASON, held.state, HELD_MAX)
-                if any(one.engaged for one in await stops.standing(owner)):
+                if any(one.engaged for one in await stops.scopes(owner)):
                     await stops.end_one_at_a_time(owner, by, REASON)
         except (NotLiftedError, StoppedError):
             return  # the next look tries again

@@ -55,7 +55,7 @@ async def reported(parts: StackParts, pool: Pool, notes: Notes) -> EvaluationRep
     auditors = Auditors(*(assembly.auditor_dsn(parts, side) for side in (Side.HOST, Side.TOOLS)))
     provider = await trial_tools.read(auditors.tools)
     async with pool.connection() as connection:
-        history, standing = await stops.stopped_since(connection, 0), await stops.standing(connection)
+        history, scopes = await stops.stopped_since(connection, 0), await stops.scopes(connection)
     return EvaluationReport(
         format=FORMAT,
         scope=notes.scope,
@@ -69,7 +69,7 @@ async def reported(parts: StackParts, pool: Pool, notes: Notes) -> EvaluationRep
         cases=await _entries(pool, notes, provider),
         compared=(await reconciled(auditors)).as_compared(),
         stops=tuple(Stopped(cause=one.cause, reason=one.reason, workflow_id=one.workflow_id) for one in history),
-        stopped=tuple(one.scope for one in standing if one.engaged),
+        stopped=tuple(one.scope for one in scopes if one.engaged),
         signature="",
     )
 

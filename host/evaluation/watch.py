@@ -13,7 +13,7 @@ from uuid import UUID
 
 from host.store import trial
 from host.store.pool import Pool
-from host.store.trial import Standing
+from host.store.trial import Position
 
 LOOK_SECONDS = 0.04
 CASE_SECONDS_MAX = 150.0  # the limits give a case 90 s at work; what does not rest by then never will
@@ -30,11 +30,11 @@ class Watch:
     pool: Pool
     beside: Callable[[], Awaitable[None]]
     steady: asyncio.Lock
-    _waiting: dict[UUID, tuple[bool, asyncio.Future[Standing]]] = field(default_factory=dict)
+    _waiting: dict[UUID, tuple[bool, asyncio.Future[Position]]] = field(default_factory=dict)
 
-    async def rest(self, workflow_id: UUID, *, ended: bool) -> Standing:
+    async def rest(self, workflow_id: UUID, *, ended: bool) -> Position:
         """Wait until a case has ended or, where that counts too, waits for a decision. Raises GaveUpError."""
-        future: asyncio.Future[Standing] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
         self._waiting[workflow_id] = (ended, future)
         try:
             async with asyncio.timeout(CASE_SECONDS_MAX):
@@ -52,14 +52,14 @@ class Watch:
                     await self.beside()
                     if self._waiting:
                         async with self.pool.connection() as connection:
-                            for standing in await trial.standings(connection, list(self._waiting)):
-                                self._tell(standing)
+                            for position in await trial.positions(connection, list(self._waiting)):
+                                self._tell(position)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             for _, future in self._waiting.values():
                 future.cancel()
 
-    def _tell(self, standing: Standing) -> None:
-        ended, future = self._waiting.get(standing.workflow_id, (False, None))
-        if future is not None and not future.done() and (standing.ended or (standing.waits and not ended)):
-            future.set_result(standing)
+    def _tell(self, position: Position) -> None:
+        ended, future = self._waiting.get(position.workflow_id, (False, None))
+        if future is not None and not future.done() and (position.ended or (position.waits and not ended)):
+            future.set_result(position)

@@ -15,7 +15,7 @@ STOPS = frozenset({"new_work", "updates", "reads"})  # what keeps an open case f
 _UNDOING_NEEDS = frozenset({"updates", "reads"})
 _HELD = frozenset({"stopped", "stopped_reads"})
 _ADOPTABLE = frozenset({"unverified", "verified"})
-_STANDING = frozenset({"unverified", "verified", "wrong"})
+_MADE = frozenset({"unverified", "verified", "wrong"})
 
 
 def facts_of(
@@ -28,10 +28,10 @@ def facts_of(
 ) -> Facts:
     """Gather them; what the case made is what stands outside, and an effect of what undoes counts while in doubt."""
     control, stops = Control(w["control_state"]), set(engaged)
-    standing = {one["standing"] for one in outside if one["standing"] == "in_doubt" or one["name"] in workflow.effects}
-    # what was to undo something and was never looked at is looked up first, like what is in doubt
-    unread = any(one["standing"] == "unverified" and one["name"] not in workflow.effects for one in outside)
-    goes_on = "wrong" not in standing and not _ADOPTABLE.isdisjoint(standing)
+    found = {(one["verification"], one["name"] in workflow.effects) for one in outside}
+    seen = {verification for verification, own in found if own or verification == "in_doubt"}
+    unread = ("unverified", False) in found  # what was to undo something is looked up first, like what is in doubt
+    goes_on = "wrong" not in seen and not _ADOPTABLE.isdisjoint(seen)
     undone = compensation["state"] == "done"  # what is left after that, a message, is neither done nor undone again
     waiting = [one for one in compensation["orders"] if one["state"] == "required"]
     return Facts(
@@ -45,7 +45,7 @@ def facts_of(
         halted=not _UNDOING_NEEDS.isdisjoint(stops),
         held=w["wake_reason"] in _HELD,
         made=any(effect["outcome"] not in {"absent", "rejected"} for effect in effects),
-        in_doubt="in_doubt" in standing,
-        adoptable=unread or "in_doubt" in standing or (not undone and goes_on),
-        undoable=not undone and not unread and not _STANDING.isdisjoint(standing),
+        in_doubt="in_doubt" in seen,
+        adoptable=unread or "in_doubt" in seen or (not undone and goes_on),
+        undoable=not undone and not unread and not _MADE.isdisjoint(seen),
     )

@@ -73,14 +73,14 @@ def _outside(effects: list[Row]) -> list[dict[str, Any]]:
     return [
         {
             **{name: effect[name] for name in ("name", "step_id", "id_kind", "external_id")},
-            "standing": _standing(effect),
+            "verification": _verification(effect),
         }
         for effect in effects
         if effect["outcome"] in {None, "succeeded"} and effect["undone_by"] is None and effect["step_id"] not in undoing
     ]
 
 
-def _standing(effect: Row) -> str:
+def _verification(effect: Row) -> str:
     if effect["outcome"] is None:
         return "in_doubt"
     if effect["mismatch"]:

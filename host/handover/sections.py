@@ -71,12 +71,13 @@ def _asked_anew(h: Handover) -> tuple[tuple[Cell, Cell], ...]:
 
 def _impact(h: Handover) -> tuple[Pairs | Table | Note, ...]:
     outside = tuple(
-        (one.name, one.standing, one.id_kind, _some(one.external_id), Verbatim(one.step_id)) for one in h.impact.outside
+        (one.name, one.verification, one.id_kind, _some(one.external_id), Verbatim(one.step_id))
+        for one in h.impact.outside
     )
     more = h.impact.other_cases_in_all - len(h.impact.other_cases)
     return (
         Pairs((("units", _all(h.impact.units)),)),
-        Table(("effect", "stands", "kind of id", "id", "step"), outside, "Nothing stands outside."),
+        Table(("effect", "verification", "kind of id", "id", "step"), outside, "Nothing stands outside."),
         Table(_OTHERS, tuple(map(_other, h.impact.other_cases)), "No other open case is about the same."),
         *((Note(f"{more} more are not listed."),) if more else ()),
     )

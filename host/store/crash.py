@@ -22,7 +22,7 @@ OURS = "this cell begins stopped"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Position:
     """Where a case stands. `under_way` counts requests without an answer and what is still to be undone."""
 
     state: str
@@ -45,10 +45,10 @@ class Provider:
     messages: tuple[str, ...]
 
 
-async def standing(connection: AsyncConnection[Any], workflow_id: UUID) -> Standing | None:
+async def position(connection: AsyncConnection[Any], workflow_id: UUID) -> Position | None:
     """Tell where a case stands."""
-    cursor = connection.cursor(row_factory=class_row(Standing))
-    await cursor.execute(_SQL["standing"], {"workflow_id": workflow_id})
+    cursor = connection.cursor(row_factory=class_row(Position))
+    await cursor.execute(_SQL["position"], {"workflow_id": workflow_id})
     return await cursor.fetchone()
 
 

@@ -1,6 +1,6 @@
 -- What a crash matrix asks of its own pair of databases, and what it does there as the host's owner.
 
--- name: standing
+-- name: position
 -- Where a case stands, and what of it is still to come.
 SELECT w.state, w.reason, w.recoveries, w.review_closed_at IS NOT NULL AS closed,
        coalesce(w.wake_reason = 'approval', false) AS waits,

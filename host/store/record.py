@@ -18,7 +18,7 @@ LATEST = UUID(int=2**128 - 1)  # every id comes before it
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Position:
     """Where a workflow stands just now, for whoever waits for it."""
 
     state: str
@@ -126,10 +126,10 @@ async def read(connection: AsyncConnection[Any], workflow_id: UUID) -> dict[str,
     return await cursor.fetchone()
 
 
-async def standing(connection: AsyncConnection[Any], workflow_id: UUID) -> Standing | None:
+async def position(connection: AsyncConnection[Any], workflow_id: UUID) -> Position | None:
     """Tell where a workflow stands."""
-    cursor = connection.cursor(row_factory=class_row(Standing))
-    await cursor.execute(_SQL["standing"], {"workflow_id": workflow_id})
+    cursor = connection.cursor(row_factory=class_row(Position))
+    await cursor.execute(_SQL["position"], {"workflow_id": workflow_id})
     return await cursor.fetchone()
 
 

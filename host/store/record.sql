@@ -56,7 +56,7 @@ SELECT to_jsonb(w) - 'body_sha256' || jsonb_build_object('case_body', w.case_bod
   FROM workflow w
  WHERE w.workflow_id = %(workflow_id)s
 
--- name: standing
+-- name: position
 SELECT state, control_state, reason, wake_reason, lease_owner, seq, version,
        coalesce(lease_until > clock_now(), false) AS leased,
        extract(epoch FROM wake_at - clock_now())::float8 AS due_in_seconds

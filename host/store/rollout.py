@@ -16,7 +16,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from host.domain.acting import By
-from host.domain.rollout import Reconciled, Standing
+from host.domain.rollout import OpenStage, Reconciled
 from host.store.errors import refusals
 from host.store.queries import load_queries
 
@@ -77,10 +77,10 @@ async def history(connection: AsyncConnection[Any]) -> list[Act]:
     return await cursor.fetchall()
 
 
-async def standing(connection: AsyncConnection[Any]) -> Standing | None:
+async def current_stage(connection: AsyncConnection[Any]) -> OpenStage | None:
     """Give the stage that is open, with what it has to show."""
-    cursor = connection.cursor(row_factory=class_row(Standing))
-    await cursor.execute(_SQL["standing"])
+    cursor = connection.cursor(row_factory=class_row(OpenStage))
+    await cursor.execute(_SQL["current_stage"])
     return await cursor.fetchone()
 
 

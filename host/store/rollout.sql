@@ -35,7 +35,7 @@ SELECT 'pass', s.stage, s.opening, s.releases, s.ended, %(compared)s, %(untracke
  WHERE s.stage = %(stage)s
 RETURNING *
 
--- name: standing
+-- name: current_stage
 SELECT * FROM stage_standing
 
 -- name: to_check

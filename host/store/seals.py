@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from host.store.queries import load_queries
-from shared_contracts.seal import Head, Signer, Standing
+from shared_contracts.seal import Head, SealLag, Signer
 
 _SQL = load_queries(__file__)
 BATCH = 500
@@ -40,10 +40,10 @@ async def witness(connection: AsyncConnection[Any], head: Head, signed: str) -> 
     await connection.execute(_SQL["witness"], {"n": head.n, "signed": signed})
 
 
-async def standing(connection: AsyncConnection[Any]) -> Standing:
+async def lag(connection: AsyncConnection[Any]) -> SealLag:
     """Tell how far behind the seals are."""
-    ((waits, signed, kept),) = await (await connection.execute(_SQL["standing"])).fetchall()
-    return Standing(waits=waits, signed=signed, kept=kept)
+    ((waits, signed, kept),) = await (await connection.execute(_SQL["lag"])).fetchall()
+    return SealLag(waits=waits, signed=signed, kept=kept)
 
 
 async def cut(connection: AsyncConnection[Any], before: datetime, actor: str) -> int:

@@ -14,7 +14,7 @@ SELECT witness_head(%(n)s, %(signed)s)
 
 -- For those who look after the program, as the worker's role.
 
--- name: standing
+-- name: lag
 SELECT waits, signed, kept FROM seal_standing()
 
 -- The owner's acts.

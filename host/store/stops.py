@@ -122,10 +122,10 @@ async def be_patient(connection: AsyncConnection[Any]) -> None:
     await connection.execute(_SQL["be_patient"])
 
 
-async def standing(connection: AsyncConnection[Any]) -> list[Stop]:
+async def scopes(connection: AsyncConnection[Any]) -> list[Stop]:
     """Tell of every scope whether it is stopped, by whom and why."""
     cursor = connection.cursor(row_factory=class_row(Stop))
-    await cursor.execute(_SQL["standing"])
+    await cursor.execute(_SQL["scopes"])
     return await cursor.fetchall()
 
 

@@ -22,7 +22,7 @@ _VOLATILITY = {"STABLE": sql.SQL("STABLE"), "VOLATILE": sql.SQL("VOLATILE")}
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Position:
     """Where a case stands: `ended`, or `waits` for a person's yes or no."""
 
     workflow_id: UUID
@@ -31,10 +31,10 @@ class Standing:
     waits: bool
 
 
-async def standings(connection: AsyncConnection[Any], ids: Collection[UUID]) -> list[Standing]:
+async def positions(connection: AsyncConnection[Any], ids: Collection[UUID]) -> list[Position]:
     """Tell where these cases stand."""
-    cursor = connection.cursor(row_factory=class_row(Standing))
-    await cursor.execute(_SQL["standings"], {"ids": list(ids)})
+    cursor = connection.cursor(row_factory=class_row(Position))
+    await cursor.execute(_SQL["positions"], {"ids": list(ids)})
     return await cursor.fetchall()
 
 

@@ -1,6 +1,6 @@
 -- What an evaluation asks of its own host database, and what it does in its own pair as their owner.
 
--- name: standings
+-- name: positions
 -- A case rests where it has ended, or waits for a person.
 SELECT workflow_id, state, control_state IN ('completed', 'needs_human', 'stopped', 'failed') AS ended,
        lease_owner IS NULL AND coalesce(wake_reason = 'approval', false) AS waits

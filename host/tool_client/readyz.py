@@ -13,7 +13,7 @@ import aiohttp
 from pydantic import ValidationError
 
 from host.tool_client.transport import open_http
-from shared_contracts.seal import Standing
+from shared_contracts.seal import SealLag
 from shared_contracts.strict_json import NotJsonError, strict_json
 
 ANSWER_SECONDS = 4.0  # above what it takes to find out
@@ -30,7 +30,7 @@ class Told:
 
     ready: bool | None
     reason: str
-    record: Standing | str | None = None
+    record: SealLag | str | None = None
 
 
 async def readyz(server_url: str) -> Told:
@@ -58,10 +58,10 @@ def _told(status: int, body: bytes, address: str) -> Told:
     return Told(said["ready"], reason[:_CHARACTERS_MAX] if isinstance(reason, str) else "", _record(said.get("record")))
 
 
-def _record(said: object) -> Standing | str | None:
+def _record(said: object) -> SealLag | str | None:
     if isinstance(said, str):
         return said[:_CHARACTERS_MAX]
     try:
-        return Standing.model_validate(said)
+        return SealLag.model_validate(said)
     except ValidationError:
         return None

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.contract.test_edge_standing import METHODS, PARAMS
+from tests.contract.test_edge_token_fault import METHODS, PARAMS
 from tests.support.server import LEGACY, MODERN, Server, message_of, raw_post, request, status_of
 
 ERAS = pytest.mark.parametrize("era", [MODERN, LEGACY])

@@ -23,7 +23,7 @@ PAUSE_SECONDS = 1.2  # at most, between two kills
 HASTY_SHARE = 0.25  # of the kills do not wait until what was killed before is ready again
 AIM_SECONDS = 0.004  # between two looks: a write runs for about ten milliseconds
 AIM_SECONDS_MAX = 60.0
-_STANDING = """
+_CASES = """
 SELECT control_state, state, wake_reason, lease_owner, count(*),
        min(wake_at - clock_now()), max(lease_until - clock_now())
   FROM workflow WHERE control_state NOT IN ('completed', 'needs_human') GROUP BY 1, 2, 3, 4
@@ -95,9 +95,9 @@ class Crew:
     async def _why(self, desk: Desk) -> str:
         """Everything that tells why nobody works."""
         alive = {name: process.alive() for name, process in self._living.items()}
-        standing = await desk.rows(_STANDING)
+        cases = await desk.rows(_CASES)
         logs = {name: self._stand.log(name).read_text("utf-8")[-1500:] for name in self._living}
-        return f"alive {alive}; cases {standing}; logs {logs}"
+        return f"alive {alive}; cases {cases}; logs {logs}"
 
     def _in_hand(self, flight: Flight, program: Program) -> bool:
         """The tool server's work is a request that is out; a worker's is what it has a lease on."""

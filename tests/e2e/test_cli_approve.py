@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
 }  # fmt: skip
 
 
-def standing(cli: Cli, record: dict[str, Any]) -> Any:
+def position(cli: Cli, record: dict[str, Any]) -> Any:
     with cli.owner("host") as host:
         return host.execute(
             "SELECT version, state, (SELECT count(*) FROM approval a WHERE a.workflow_id = w.workflow_id) "
@@ -178,10 +178,10 @@ def standing(cli: Cli, record: dict[str, Any]) -> Any:
 def refused(cli: Cli, record: dict[str, Any], *arguments: str) -> str:
     """Do what has to be refused; gives the words."""
     given = {"ID": record["workflow_id"], "DIGEST": digest_of(record)}
-    before = standing(cli, record)
+    before = position(cli, record)
     said = cli(*(given.get(argument, argument) for argument in arguments))
     assert said.code == 2, said.err
-    assert standing(cli, record) == before
+    assert position(cli, record) == before
     return said.err
 
 

@@ -53,7 +53,7 @@ def test_a_planted_defect_is_found_where_it_is(programs, defect: Defect, tmp_pat
     failed = {one.breaks.value for one in weights.values() if one.breaks is not None} | {*defect.broken}
     seen = told(first)
     if "stop_unasked" in defect.refused:  # whether it is lifted before the end is a matter of when it was raised
-        seen["the report proves too little"].discard("stop_standing")
+        seen["the report proves too little"].discard("stop_engaged")
     said = {
         "the report proves too little": {"too_few_cases", *defect.refused},
         "severe, of which one is enough": severe,

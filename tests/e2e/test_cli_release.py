@@ -90,7 +90,7 @@ def test_where_no_rollout_runs_that_is_what_the_status_says_and_the_form_is_writ
     form = tmp_path / "migration.md"
     said = stack("rollout", "status", "--form", str(form), "--json")
     view = fits(said.json(), "command.rollout.json")
-    assert (said.code, view["standing"], view["stage"], view["several_at_a_time"]) == (0, "waived", None, True)
+    assert (said.code, view["status"], view["stage"], view["several_at_a_time"]) == (0, "waived", None, True)
     assert view["history"][0]["by"]["reason"] == "for trying out and for tests: said when the database was made"
     page = form.read_text("utf-8")
     assert page.startswith("# Production migration evaluation form\n")

@@ -75,7 +75,7 @@ def kept_open(cli: Cli, why: str) -> None:
     assert "stage 1 stays open" in said.err
     assert why in said.err
     view = cli("rollout", "status", "--json").json()
-    assert (view["standing"], view["stage"]["ended"], view["several_at_a_time"]) == ("open", 10, False)
+    assert (view["status"], view["stage"]["ended"], view["several_at_a_time"]) == ("open", 10, False)
 
 
 @pytest.mark.long
@@ -86,7 +86,7 @@ def test_a_stage_is_closed_by_ten_cases_and_both_sides_and_stands_in_the_form(st
     made = staged("run", written(tmp_path, case("normal", request_id="staged-10")), "--json").json()
     assert made["state"] == "COMPLETED"
     view = fits(staged("rollout", "status", "--json").json(), "command.rollout.json")
-    assert (view["standing"], view["stage"]["ended"], view["several_at_a_time"]) == ("open", 10, False)
+    assert (view["status"], view["stage"]["ended"], view["several_at_a_time"]) == ("open", 10, False)
     waived = staged("rollout", "waive", "--as", "sato", "--reason", "hurry")
     assert (waived.code, waived.out) == (2, "")
     assert "stage 1 is open; close it first" in waived.err

@@ -68,9 +68,9 @@ async def test_a_denial_ends_the_case_and_nothing_is_made():
         workflow_id = await waiting(parts)
         await decide(parts, workflow_id, decision="deny", reason="not this one")
         state = await drive(parts, workflow_id)
-        standing = await rows(parts, "SELECT wake_at, lease_owner FROM workflow")
+        due = await rows(parts, "SELECT wake_at, lease_owner FROM workflow")
     assert (state.task.state, state.task.reason) == ("REJECTED", "approval_denied")
-    assert standing == [(None, None)]  # what has ended is due for nothing
+    assert due == [(None, None)]  # what has ended is due for nothing
     assert tools.executed == []
 
 

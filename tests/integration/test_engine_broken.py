@@ -26,7 +26,7 @@ def breaking(_request: Any) -> Any:
     raise ZeroDivisionError
 
 
-STANDING = "SELECT state, control_state, reason, recoveries, wake_reason, lease_owner FROM workflow"
+POSITION = "SELECT state, control_state, reason, recoveries, wake_reason, lease_owner FROM workflow"
 
 
 @asynchronous
@@ -41,12 +41,12 @@ async def test_a_drive_that_breaks_before_its_first_commit_is_counted_waits_long
                 break
             pauses.append(due[0][0])
             advance_clock(parts, pauses[-1] + 0.1)
-        standing = await rows(parts, STANDING)
+        position = await rows(parts, POSITION)
         ends = await rows(parts, "SELECT action FROM audit UNION ALL SELECT topic FROM outbox")
         again = await run_once(parts, workflow_id)
     assert pauses[:6] == [1, 2, 4, 8, 16, 30]
     assert len(pauses) == 20
-    assert standing == [("NEEDS_REVIEW", "needs_human", "recoveries_exhausted", 20, None, None)]
+    assert position == [("NEEDS_REVIEW", "needs_human", "recoveries_exhausted", 20, None, None)]
     assert ends == [("workflow_ended",), ("returns.needs_review",)]
     assert again is not None
 
@@ -62,7 +62,7 @@ def test_a_drive_that_breaks_in_the_middle_is_counted_from_any_place_and_ends_wi
                 if await run_once(parts, workflow_id) is not None:
                     break
                 advance_clock(parts, 40)
-            ((state, control, *_),) = await rows(parts, STANDING)
+            ((state, control, *_),) = await rows(parts, POSITION)
         assert (state, control) == ("NEEDS_REVIEW", "needs_human")
         assert len(tools.executed) <= 2
 
@@ -81,7 +81,7 @@ async def test_a_drive_that_breaks_when_a_retry_is_due_ends_with_a_person_too():
             advance_clock(parts, 40)
             if await run_once(parts, workflow_id) is not None:
                 break
-        ((state, _, reason, *_),) = await rows(parts, STANDING)
+        ((state, _, reason, *_),) = await rows(parts, POSITION)
     assert (state, reason) == ("NEEDS_REVIEW", "recoveries_exhausted")
 
 

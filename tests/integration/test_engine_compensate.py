@@ -30,7 +30,7 @@ from tests.support.engine import (
 )
 from tests.support.fake_tools import FakeTools, rejected, unknown, yen
 
-STANDING = "SELECT scope FROM stop WHERE engaged ORDER BY scope"
+ENGAGED = "SELECT scope FROM stop WHERE engaged ORDER BY scope"
 UNDONE = "SELECT state, ordered_by, reason, released_by FROM compensation ORDER BY n"
 CALLS = "SELECT tool, execution_state, undoes FROM call WHERE undoes IS NOT NULL ORDER BY step"
 SENT = """
@@ -76,7 +76,7 @@ async def test_a_wrong_return_stops_everything_and_is_undone_only_once_a_person_
     tools = FakeTools()
     async with engine(tools) as parts:
         workflow_id = await wrong_return(parts, tools)
-        assert await rows(parts, STANDING) == [("new_work",), ("parallel",), ("updates",)]
+        assert await rows(parts, ENGAGED) == [("new_work",), ("parallel",), ("updates",)]
         assert await rows(parts, UNDONE) == [("required", "engine", "wrong_effect", None)]
         assert (await rows(parts, "SELECT wake_reason FROM workflow"))[0] == ("compensation",)
         assert tools.cancelled == {}
@@ -86,7 +86,7 @@ async def test_a_wrong_return_stops_everything_and_is_undone_only_once_a_person_
         assert await rows(parts, CALLS) == [
             ("get_return_links", "verified", 3), ("cancel_return", "verified", 3), ("get_return_links", "verified", 3),
         ]  # fmt: skip
-        assert await rows(parts, STANDING) == [("new_work",), ("parallel",), ("updates",)]
+        assert await rows(parts, ENGAGED) == [("new_work",), ("parallel",), ("updates",)]
     (record,) = tools.returns.values()
     assert record["status"] == "cancelled"
     assert tools.notices == {}, "nobody was told of it, so nobody is told otherwise"
@@ -108,7 +108,7 @@ async def test_a_return_that_a_person_has_undone_is_cancelled_and_the_customer_g
         assert [tool for tool, *_ in await rows(parts, CALLS)] == [
             "get_return_links", "cancel_return", "get_return_links", "send_correction_notice",
         ]  # fmt: skip
-        assert await rows(parts, STANDING) == [], "what a person ordered and code has done is no reason to stop"
+        assert await rows(parts, ENGAGED) == [], "what a person ordered and code has done is no reason to stop"
         assert state.evidence.verified_ids().get("create_return") is None, "what was cancelled is nobody's number"
     first, second = tools.notices.values()
     assert (second["kind"], second["corrects"]) == ("correction", first["message_id"])
@@ -132,7 +132,7 @@ def test_a_return_on_which_something_hangs_is_not_cancelled_and_stops_everything
             state = await settle(parts, workflow_id)
             assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", reason)
             assert [one for one, *_ in await rows(parts, UNDONE)] == ["impossible"]
-            assert await rows(parts, STANDING) == [("new_work",), ("parallel",), ("updates",)]
+            assert await rows(parts, ENGAGED) == [("new_work",), ("parallel",), ("updates",)]
             assert await rows(parts, "SELECT cause FROM stop_log") == [("compensation_impossible",)]
         assert tools.cancelled == {}
 
@@ -151,7 +151,7 @@ def test_a_cancellation_that_is_refused_is_none_and_says_why(refusal):
             state = await settle(parts, workflow_id)
             assert (state.task.state, state.task.reason) == ("NEEDS_REVIEW", refusal)
             assert [one for one, *_ in await rows(parts, UNDONE)] == ["impossible"]
-            assert len(await rows(parts, STANDING)) == 3
+            assert len(await rows(parts, ENGAGED)) == 3
 
     run()
 
@@ -332,7 +332,7 @@ async def test_a_notice_that_failed_never_cancels_a_return():
         state = await settle(parts, await take(parts))
         assert state.task.state == "NEEDS_REVIEW"
         assert await rows(parts, UNDONE) == []
-        assert await rows(parts, STANDING) == []
+        assert await rows(parts, ENGAGED) == []
     (record,) = tools.returns.values()
     assert record["status"] == "created"
 

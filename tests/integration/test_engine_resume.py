@@ -166,8 +166,8 @@ async def test_deleted_stop_rows_are_put_back_by_the_lift():
         with owners(parts) as sql:
             sql.execute("DELETE FROM stop")
         await lift(parts)
-        standing = await rows(parts, "SELECT scope, engaged FROM stop ORDER BY scope")
-    assert standing == [("new_work", False), ("parallel", True), ("reads", False), ("updates", False)]
+        scopes = await rows(parts, "SELECT scope, engaged FROM stop ORDER BY scope")
+    assert scopes == [("new_work", False), ("parallel", True), ("reads", False), ("updates", False)]
 
 
 @asynchronous

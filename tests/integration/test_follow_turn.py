@@ -33,8 +33,8 @@ async def test_a_case_that_is_run_by_hand_waits_while_another_has_its_turn_and_t
         assert await rows(parts, "SELECT count(*) FROM call") == [(0,)]
         with owners(parts) as sql:
             sql.execute("UPDATE workflow SET lease_owner = NULL, lease_until = NULL WHERE workflow_id = %s", (other,))
-        standing = await following
+        position = await following
         recoveries = await rows(parts, "SELECT recoveries FROM workflow WHERE workflow_id = %(id)s", id=mine)
-    assert standing.state == "COMPLETED"
+    assert position.state == "COMPLETED"
     assert recoveries == [(0,)]
     assert to.getvalue().count(NOT_ITS_TURN) == 1

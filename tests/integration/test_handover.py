@@ -44,7 +44,7 @@ async def test_a_case_in_doubt_is_handed_over_with_everything_that_was_done():
     (effect,) = sheet["effects"]
     assert (effect["outcome"], effect["id_kind"], effect["external_id"]) == (None, "return_id", None)
     assert effect["idempotency_key"] == f"{workflow_id}:create_return"
-    assert [(one["name"], one["standing"]) for one in sheet["impact"]["outside"]] == [("create_return", "in_doubt")]
+    assert [(one["name"], one["verification"]) for one in sheet["impact"]["outside"]] == [("create_return", "in_doubt")]
     assert sheet["impact"]["units"] == ["A-1/1"]
     assert names(sheet) == ["review adopt", "review close", *LOOKING]
     assert sheet["compensation"] == {"state": "none", "orders": []}
@@ -107,7 +107,7 @@ async def test_a_wrong_effect_is_handed_over_with_the_fields_that_differ_and_not
     assert sheet["state"] == "COMPENSATION_REQUIRED"
     assert "order_id" in sheet["effects"][0]["mismatch"]
     assert "A-9" not in str(sheet)
-    assert [one["standing"] for one in sheet["impact"]["outside"]] == ["wrong"]
+    assert [one["verification"] for one in sheet["impact"]["outside"]] == ["wrong"]
     assert [one["code"] for one in sheet["alerts"]] == ["wrong_effect"]
 
 
@@ -150,7 +150,7 @@ async def test_what_undid_something_is_listed_with_it_and_stands_no_more():
     assert order["steps"] == list(undoing)
     made = next(effect for effect in sheet["effects"] if effect["name"] == "create_return")
     assert undoing[made["undone_by"]] == "cancel_return"
-    left = [(one["name"], one["standing"]) for one in sheet["impact"]["outside"]]
+    left = [(one["name"], one["verification"]) for one in sheet["impact"]["outside"]]
     assert left == [("send_return_notice", "unverified"), ("send_correction_notice", "verified")]
     assert sheet["disagreements"] == []
     assert ("ito", "compensation_ordered") in {(one["actor"], one["action"]) for one in sheet["acts"]}

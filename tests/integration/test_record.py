@@ -242,5 +242,5 @@ async def test_the_timeline_knows_the_tool_and_the_attempt_of_every_move():
 async def test_what_is_not_there_has_no_record():
     async with engine(FakeTools()) as parts, parts.pool.connection() as connection:
         assert await store.read(connection, UUID(int=1)) is None
-        assert await store.standing(connection, UUID(int=1)) is None
+        assert await store.position(connection, UUID(int=1)) is None
         assert await store.timeline(connection, UUID(int=1), 0) == []

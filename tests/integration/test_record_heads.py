@@ -21,7 +21,7 @@ from host.tool_client.heads import exchange
 from host.tool_client.readyz import readyz
 from shared_contracts.base import dump
 from shared_contracts.digest import digest
-from shared_contracts.seal import HEAD_CHARACTERS_MAX, Head, Signer, Standing, keys_of, opened, signer_of, trusted_keys
+from shared_contracts.seal import HEAD_CHARACTERS_MAX, Head, SealLag, Signer, keys_of, opened, signer_of, trusted_keys
 from tests.support.sealing import worked_shop
 from tests.support.server import Server, StubDispatcher, message_of, running, wait_until
 from tests.support.tool_shop import Shop
@@ -75,7 +75,7 @@ def test_a_trusted_hosts_head_is_kept_once_and_answered_with_the_logs_own(
     assert opened(text, "tools", keys_of(keys, "tools")).n == shop.one("SELECT count(*) FROM calls.log")
     assert kept(shop) == [mine]
     said = asyncio.run(readyz(server.url)).record
-    assert isinstance(said, Standing)
+    assert isinstance(said, SealLag)
     assert said.waits is None
     assert said.signed is not None
     assert said.kept is not None

@@ -84,11 +84,11 @@ async def test_a_sealer_that_has_stopped_is_told_by_both_databases_and_by_the_do
         kept.note("N-4")
         advance_clock(kept.parts, 90)
         async with kept.parts.pool.connection() as connection:
-            behind = await seals.standing(connection)
+            behind = await seals.lag(connection)
             await kept.seal()
-            again = await seals.standing(connection)
+            again = await seals.lag(connection)
         async with Pool("sealer", shop.database.dsn("tools_sealer")) as pool:
-            theirs = await tool_seals.standing(pool)
+            theirs = await tool_seals.lag(pool)
     assert behind.waits is not None
     assert behind.waits > 89
     assert again.waits is None

@@ -25,7 +25,7 @@ from tests.support.cluster import database_name, dsn_of
 from tests.support.engine import DESK, advance_clock, asynchronous, rows, settle
 from tests.support.fake_tools import FakeTools, rejected
 from tests.support.raw_sql import refused
-from tests.support.releases import SATO, acted, owner, record, roll_back, standing, take_many, take_new, two_releases
+from tests.support.releases import SATO, acted, open_stage, owner, record, roll_back, take_many, take_new, two_releases
 
 _TO_UNDO = """
 INSERT INTO compensation (workflow_id, n, step, first_step, ordered_by, reason, ordered_at, due_at, state)
@@ -66,7 +66,7 @@ async def ended(parts: Parts, count: int, asking: Principal, first: int = 1) -> 
 
 async def passed(parts: Parts, stage: int, asking: Principal, first: int) -> list[UUID]:
     await acted(parts, rollout.open_stage, stage)
-    taken = await ended(parts, (await standing(parts)).due, asking, first)
+    taken = await ended(parts, (await open_stage(parts)).due, asking, first)
     if stage == 3:
         await checked(parts, taken)
     await acted(parts, rollout.pass_stage, stage, AGREE)
@@ -176,7 +176,7 @@ async def test_what_stands_against_a_stage_keeps_it_open_whoever_asks():
         await acted(parts, rollout.open_stage, 1)
         await ended(parts, 9, INTERNAL)
         await pass_refused(parts, 1)
-        assert stands_against(await standing(parts), AGREE) == ("9 of 10 cases have ended",)
+        assert stands_against(await open_stage(parts), AGREE) == ("9 of 10 cases have ended",)
         last = await take_new(parts, INTERNAL, request_id="r-10", order_id="A-10")
         await pass_refused(parts, 1)  # taken in, and not ended
         await settle(parts, last)
@@ -204,10 +204,10 @@ async def test_the_last_stage_wants_each_of_its_cases_checked_and_none_found_wro
         await acted(parts, rollout.open_stage, 3)
         taken = await ended(parts, 50, ORDINARY, 300)
         await checked(parts, taken[:-1])
-        assert stands_against(await standing(parts), AGREE) == ("49 of 50 cases are checked by a person",)
+        assert stands_against(await open_stage(parts), AGREE) == ("49 of 50 cases are checked by a person",)
         await pass_refused(parts, 3)
         await checked(parts, taken[-1:], "wrong")
-        assert stands_against(await standing(parts), AGREE) == ("1 cases were found wrong",)
+        assert stands_against(await open_stage(parts), AGREE) == ("1 cases were found wrong",)
         await pass_refused(parts, 3)
         await acted(parts, rollout.abandon, 3)
         with pytest.raises(ActRefusedError, match="comes after stage 2 was passed"):
@@ -223,11 +223,11 @@ async def test_what_is_still_to_be_undone_keeps_a_stage_open_and_so_does_another
         with meddling(parts) as sql:
             sql.execute("SET session_replication_role = replica")
             sql.execute(_TO_UNDO, (taken[0],))
-            assert stands_against(await standing(parts), AGREE) == ("1 compensations are unfinished",)
+            assert stands_against(await open_stage(parts), AGREE) == ("1 compensations are unfinished",)
             await pass_refused(parts, 1)
             sql.execute("UPDATE compensation SET state = 'done', ended_at = now()")
         await record(parts, "returns-2")
-        assert stands_against(await standing(parts), AGREE) == (
+        assert stands_against(await open_stage(parts), AGREE) == (
             "new cases begin under another release than when it was opened",
         )
         await pass_refused(parts, 1)
@@ -241,13 +241,13 @@ async def test_a_case_that_a_person_has_to_take_over_has_not_ended_until_its_rev
         await record(parts, "returns-2")  # which hands every case to a person
         await acted(parts, rollout.open_stage, 1)
         (one,) = await ended(parts, 1, INTERNAL)
-        assert (await standing(parts)).ended == 0
+        assert (await open_stage(parts)).ended == 0
         with pytest.raises(ActRefusedError, match="has not ended"):
             await checked(parts, [one])
         with meddling(parts) as sql:
             sql.execute("SET session_replication_role = replica")
             sql.execute("UPDATE workflow SET review_closed_at = clock_now()")
-        assert (await standing(parts)).ended == 1
+        assert (await open_stage(parts)).ended == 1
         await checked(parts, [one])
 
 

@@ -147,8 +147,8 @@ async def test_a_stop_whose_row_is_missing_puts_it_there():
         with owners(parts) as sql:
             sql.execute("DELETE FROM stop WHERE scope IN ('updates', 'parallel')")
         await stop(parts)
-        standing = await rows(parts, "SELECT scope, engaged, actor FROM stop WHERE scope <> 'reads' ORDER BY scope")
-    assert standing == [(scope, True, "sato") for scope in ("new_work", "parallel", "updates")]
+        scopes = await rows(parts, "SELECT scope, engaged, actor FROM stop WHERE scope <> 'reads' ORDER BY scope")
+    assert scopes == [(scope, True, "sato") for scope in ("new_work", "parallel", "updates")]
 
 
 @asynchronous

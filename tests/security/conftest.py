@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.security.forgery.stand import Stand, standing
+from tests.security.forgery.stand import Stand, opened_stand
 
 
 @pytest.fixture(scope="session")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    with standing(tmp_path_factory.mktemp("forgery")) as stand:
+    with opened_stand(tmp_path_factory.mktemp("forgery")) as stand:
         yield stand

@@ -28,13 +28,13 @@ class Clock:
         return self.now
 
 
-def standing(directory: Path) -> tuple[Issuer, Verifier, Clock]:
+def verifier_of(directory: Path) -> tuple[Issuer, Verifier, Clock]:
     issuer, clock = Issuer.at(directory), Clock()
     return issuer, Verifier(Keyring(issuer.issuers_file), issuer.resource, clock), clock
 
 
 def test_a_token_that_is_used_again_is_the_caller_that_it_was(tmp_path):
-    issuer, verifier, _ = standing(tmp_path)
+    issuer, verifier, _ = verifier_of(tmp_path)
     token = issuer.external()
     first = verifier.verify(token)
     assert isinstance(first, Caller)
@@ -52,7 +52,7 @@ def test_a_token_that_is_used_again_is_the_caller_that_it_was(tmp_path):
     ],
 )
 def test_the_time_is_asked_at_each_use(tmp_path, seconds, met):
-    issuer, verifier, clock = standing(tmp_path)
+    issuer, verifier, clock = verifier_of(tmp_path)
     now = int(clock.now)
     token = issuer.token(iat=now, nbf=now, exp=now + 60)
     clock.now += seconds - (1 if seconds > 0 else -1)
@@ -63,7 +63,7 @@ def test_the_time_is_asked_at_each_use(tmp_path, seconds, met):
 
 
 def test_a_key_that_has_ended_meanwhile_verifies_nothing_that_was_seen(tmp_path):
-    issuer, verifier, clock = standing(tmp_path)
+    issuer, verifier, clock = verifier_of(tmp_path)
     issuer.publish(issuer.jwk(exp=int(clock.now) + 10))
     token = issuer.token()
     assert isinstance(verifier.verify(token), Caller)
@@ -99,7 +99,7 @@ CHANGES = [
 def test_the_next_use_after_a_change_of_the_keys_is_judged_by_the_new_ones(
     tmp_path: Path, change: Callable[[Issuer], None], met: Reason
 ) -> None:
-    issuer, verifier, _ = standing(tmp_path)
+    issuer, verifier, _ = verifier_of(tmp_path)
     token = issuer.token()
     first = verifier.verify(token)
     change(issuer)
@@ -112,7 +112,7 @@ def test_the_next_use_after_a_change_of_the_keys_is_judged_by_the_new_ones(
 
 @pytest.mark.parametrize("claims", [{"aud": "http://elsewhere.example/mcp"}, {"scope": ""}, {"use": "probe"}])
 def test_what_was_refused_is_refused_again(tmp_path, claims):
-    issuer, verifier, _ = standing(tmp_path)
+    issuer, verifier, _ = verifier_of(tmp_path)
     token = issuer.token(**claims)
     first = verifier.verify(token)
     assert isinstance(first, Reason)
@@ -120,7 +120,7 @@ def test_what_was_refused_is_refused_again(tmp_path, claims):
 
 
 def test_a_token_that_came_too_early_passes_when_its_time_has_come(tmp_path):
-    issuer, verifier, clock = standing(tmp_path)
+    issuer, verifier, clock = verifier_of(tmp_path)
     begins = int(clock.now) + 30
     token = issuer.token(nbf=begins)
     assert verifier.verify(token) is Reason.NOT_YET
@@ -129,14 +129,14 @@ def test_a_token_that_came_too_early_passes_when_its_time_has_come(tmp_path):
 
 
 def test_each_server_remembers_for_its_own_resource_alone(tmp_path):
-    issuer, verifier, _ = standing(tmp_path)
+    issuer, verifier, _ = verifier_of(tmp_path)
     token = issuer.token()
     assert isinstance(verifier.verify(token), Caller)
     assert Verifier(Keyring(issuer.issuers_file), f"{issuer.resource}2").verify(token) is Reason.AUDIENCE
 
 
 def remembering(directory: Path, **claims: int) -> tuple[Seen, Trust, Caller]:
-    issuer, verifier, _ = standing(directory)
+    issuer, verifier, _ = verifier_of(directory)
     caller, trust = verifier.verify(issuer.token(**claims)), Keyring(issuer.issuers_file).trust()
     assert isinstance(caller, Caller)
     return Seen(trust), trust, caller

@@ -92,6 +92,6 @@ async def acted(made: Parts, act: Any, *arguments: Any) -> Any:
         return await act(connection, *arguments, SATO, WHY)
 
 
-async def standing(made: Parts) -> Any:
+async def open_stage(made: Parts) -> Any:
     async with made.pool.connection() as connection:
-        return await rollout.standing(connection)
+        return await rollout.current_stage(connection)

@@ -74,7 +74,7 @@ class StubDispatcher:
     calls: list[tuple[Caller, str, Mapping[str, Any] | None]] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     logged: queue.SimpleQueue[tuple[str, str]] = field(default_factory=queue.SimpleQueue)  # to wait for a refusal's log
-    standings: dict[str, str] = field(default_factory=dict)  # by `jti`; what is not here stands well
+    token_faults: dict[str, str] = field(default_factory=dict)  # by `jti`; what is not here is good
     entered: int = 0
 
     async def __aenter__(self) -> Self:
@@ -95,8 +95,8 @@ class StubDispatcher:
         self.refused.append((name, code))
         self.logged.put((name, code))
 
-    async def standing(self, caller: Caller) -> str | None:
-        return self.standings.get(caller.claims.jti)
+    async def token_fault(self, caller: Caller) -> str | None:
+        return self.token_faults.get(caller.claims.jti)
 
     async def disabled(self) -> frozenset[str]:
         return self.removed

@@ -63,4 +63,4 @@ async def held(parts: Parts) -> dict[str, int]:
 
 async def engaged(parts: Parts) -> set[str]:
     async with parts.pool.connection() as connection:
-        return {one.scope for one in await stops.standing(connection) if one.engaged}
+        return {one.scope for one in await stops.scopes(connection) if one.engaged}

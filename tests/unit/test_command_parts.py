@@ -14,7 +14,7 @@ from host.commands.ending import find_mail
 from host.commands.exits import Exit, exit_of
 from host.commands.follow import line, rests
 from host.commands.output import write_json
-from host.store.record import Moment, Standing
+from host.store.record import Moment, Position
 from host.workflows.returns import ENDS, S
 from shared_contracts.base import Money
 from shared_contracts.printed import money, plain
@@ -25,12 +25,12 @@ CODES = {
 }  # fmt: skip
 
 
-def standing(**changes: object) -> Standing:
+def position(**changes: object) -> Position:
     plainly: dict[str, object] = {
         "state": "RECEIVED", "control_state": "tool_proposed", "reason": "r", "wake_reason": None, "lease_owner": None,
         "seq": 1, "version": 1, "leased": False, "due_in_seconds": None,
     }  # fmt: skip
-    return Standing(**{**plainly, **changes})
+    return Position(**{**plainly, **changes})
 
 
 @pytest.mark.parametrize("state", S)
@@ -67,7 +67,7 @@ def test_every_end_has_a_code_and_the_table_explains_every_code():
     ids=str,
 )
 def test_only_an_end_or_a_wait_for_a_person_is_a_rest(changes, resting):
-    assert rests(standing(**changes)) is resting
+    assert rests(position(**changes)) is resting
 
 
 def test_text_from_outside_loses_every_character_that_could_move_a_cursor():

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from host.commands.doctor_seals import HEADS, LOG, RECORD, checks
-from shared_contracts.seal import Standing
+from shared_contracts.seal import SealLag
 
 
-def at(waits: float | None, signed: float | None, kept: float | None) -> Standing:
-    return Standing(waits=waits, signed=signed, kept=kept)
+def at(waits: float | None, signed: float | None, kept: float | None) -> SealLag:
+    return SealLag(waits=waits, signed=signed, kept=kept)
 
 
 FRESH = at(None, 4.0, 3.0)
-FOUND: list[tuple[Standing | None, Standing | str | None, dict[str, bool]]] = [
+FOUND: list[tuple[SealLag | None, SealLag | str | None, dict[str, bool]]] = [
     (FRESH, FRESH, {RECORD: True, LOG: True, HEADS: True}),
     (at(0.4, None, None), at(None, None, None), {RECORD: True, LOG: True, HEADS: True}),  # it has only begun
     (at(61.0, 90.0, 3.0), FRESH, {RECORD: False, LOG: True, HEADS: True}),
@@ -32,7 +32,7 @@ FOUND: list[tuple[Standing | None, Standing | str | None, dict[str, bool]]] = [
 
 @pytest.mark.parametrize(("ours", "theirs", "expected"), FOUND)
 def test_a_side_without_seals_or_without_the_others_head_is_not_well_and_told_what_to_do(
-    ours: Standing | None, theirs: Standing | str | None, expected: dict[str, bool]
+    ours: SealLag | None, theirs: SealLag | str | None, expected: dict[str, bool]
 ) -> None:
     found = list(checks(ours, theirs))
     assert {check.check: check.well for check in found} == expected

@@ -86,13 +86,13 @@ def test_however_an_update_was_taken_away_it_is_drafted(reason):
 
 
 @pytest.mark.parametrize(
-    "standing",
+    "made",
     [effect(3, "create_return", None), effect(3, "create_return", "succeeded")],
     ids=["in doubt", "unconfirmed"],
 )
 @pytest.mark.parametrize("passed", [TO_ELIGIBLE, TO_CREATED])
-def test_what_may_have_been_done_is_not_drafted_and_nothing_that_follows_it(standing, passed):
-    assert draft(passed, reason="attempts_exhausted", effects=(standing,)) is None
+def test_what_may_have_been_done_is_not_drafted_and_nothing_that_follows_it(made, passed):
+    assert draft(passed, reason="attempts_exhausted", effects=(made,)) is None
 
 
 def test_what_was_done_is_not_drafted_again():

@@ -140,7 +140,7 @@ def test_a_stop_that_its_case_asks_for_is_as_the_rules_have_it_and_one_that_stay
     assert gate(report(made, stops=[asked])).passed
     view = gate(report(made, stops=[asked], stopped=["new_work", "updates"]))
     assert (view.passed, [one.ids for one in view.refused]) == (False, [("new_work", "updates")])
-    assert "stop_standing" in view.said
+    assert "stop_engaged" in view.said
 
 
 def asking_for_a_stop() -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from host.commands.rollout_form import form
 from host.domain.principals import Audience, Operator, Principal
-from host.domain.rollout import CASES, Reconciled, Standing, stands_against
+from host.domain.rollout import CASES, OpenStage, Reconciled, stands_against
 from host.evaluation.gate import gate
 from host.rollout_views import Actor, CheckRate, Passed, RolloutAct, RolloutView
 from host.store.releases import Act
@@ -20,7 +20,7 @@ from tests.support.evaluations import report
 
 AT = datetime(2026, 8, 1, 9, tzinfo=UTC)
 AGREE = Reconciled(compared=40, untracked=0, missing=0, duplicate=0)
-GOOD = Standing(
+GOOD = OpenStage(
     opening=1, stage=3, releases={"returns": "returns-1"}, actor="sato", reason="x", os_user="x", authz=None, at=AT,
     due=50, cases=50, ended=50, checked=50, wrong=0, uncompensated=0, same_releases=True,
 )  # fmt: skip
@@ -96,7 +96,7 @@ def test_the_form_shows_every_condition_of_the_gate_and_each_number_of_a_passed_
         observed_seconds=3 * 86_400,
     )  # fmt: skip
     view = RolloutView(
-        standing="closed", said="no stage is open", stage=None, through=(), several_at_a_time=True, to_check=(),
+        status="closed", said="no stage is open", stage=None, through=(), several_at_a_time=True, to_check=(),
         rate=CheckRate(one_in=10, incidents=0, cases=0, checks=7, wrong=0),
         history=(RolloutAct(act="pass", stage=1, releases={"returns": "returns-1"}, passed=passed, by=by),),
     )  # fmt: skip

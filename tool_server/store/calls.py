@@ -77,9 +77,9 @@ async def disabled(pool: Pool) -> frozenset[str]:
     return frozenset(names)
 
 
-async def standing(pool: Pool, caller: Caller) -> str | None:
+async def token_fault(pool: Pool, caller: Caller) -> str | None:
     """Give the code for which a token is refused that asks for no call; a call's own statement looks for itself."""
-    (code,) = await pool.one(CALLS["standing"], {"kid": caller.kid, "jti": caller.claims.jti})
+    (code,) = await pool.one(CALLS["token_fault"], {"kid": caller.kid, "jti": caller.claims.jti})
     return None if code is None else str(code)
 
 

@@ -16,7 +16,7 @@ FROM (SELECT DISTINCT ON (tool) tool, enabled FROM calls.tool_switch ORDER BY to
 WHERE NOT s.enabled
 
 -- What is refused of a token, whatever it asks for; no tool, so none is disabled.
--- name: standing
+-- name: token_fault
 SELECT calls.gate(jsonb_build_object('kid', %(kid)s::text, 'jti', %(jti)s::text))
 
 -- name: forget_tokens

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from psycopg import AsyncConnection
 
-from shared_contracts.seal import Head, Signer, Standing
+from shared_contracts.seal import Head, SealLag, Signer
 from tool_server.store.pool import Pool
 from tool_server.store.queries import queries
 
@@ -38,10 +38,10 @@ async def witness(pool: Pool, head: Head, signed: str) -> None:
     await pool.one(_SQL["witness"], {"n": head.n, "signed": signed})
 
 
-async def standing(pool: Pool) -> Standing:
+async def lag(pool: Pool) -> SealLag:
     """Tell how far behind the seals are."""
-    waits, signed, kept = await pool.one(_SQL["standing"], {})
-    return Standing(waits=waits, signed=signed, kept=kept)
+    waits, signed, kept = await pool.one(_SQL["lag"], {})
+    return SealLag(waits=waits, signed=signed, kept=kept)
 
 
 async def cut(dsn: str, before: datetime, actor: str) -> int:

@@ -12,7 +12,7 @@ SELECT calls.newest_head()
 -- name: witness
 SELECT calls.witness_head(%(n)s, %(signed)s)
 
--- name: standing
+-- name: lag
 SELECT waits, signed, kept FROM calls.seal_standing()
 
 -- name: cut

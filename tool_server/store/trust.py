@@ -34,13 +34,13 @@ async def lock(connection: AsyncConnection) -> None:
 
 
 async def speaking(connection: AsyncConnection, kid: str, approver: Approver) -> list[KnownApprover]:
-    """Give every row of the key, and the standing row of the person, oldest first."""
+    """Give every row of the key, and the active row of the person, oldest first."""
     parameters = {"kid": kid, "tenant": approver.tenant_id, "approver": approver.name}
     return _known(await (await connection.execute(TRUST["speaking"], parameters)).fetchall())
 
 
 async def listed(connection: AsyncConnection) -> list[KnownApprover]:
-    """Give the standing and the revoked keys, each once."""
+    """Give the active and the revoked keys, each once."""
     return _known(await (await connection.execute(TRUST["listed"])).fetchall())
 
 
@@ -62,7 +62,7 @@ async def add(connection: AsyncConnection, trusted: TrustedApprover, actor: str)
 
 
 async def end(connection: AsyncConnection, kid: str, actor: str, how: Literal["revoked", "replaced"]) -> None:
-    """End the key's standing row."""
+    """End the key's active row."""
     await connection.execute(TRUST["end_row"], {"kid": kid, "actor": actor, "how": how})
 
 

@@ -4,7 +4,7 @@
 -- name: lock_approvers
 SELECT pg_advisory_xact_lock(hashtextextended('returns.approvers', 4))
 
--- What speaks about a key or a person: every row of the key, and the standing row of the person.
+-- What speaks about a key or a person: every row of the key, and the active row of the person.
 -- name: speaking
 SELECT kid, tenant_id, approver, limit_amount, limit_currency, substitutes, substitutes_after_seconds, trusted_at,
        trusted_by, ended_at, ended_by, ended_how

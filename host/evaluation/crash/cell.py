@@ -209,7 +209,7 @@ async def _go_on(lane: Lane, path: Path, begun: Begun) -> None:
 
 async def _there(lane: Lane, path: Path, begun: Begun) -> bool:
     cases = await begun.cases()
-    found = await lane.standing(cases[0]) if cases else None
+    found = await lane.position(cases[0]) if cases else None
     return found is not None and _text(found) == path.end and found.under_way == 0
 
 
@@ -217,11 +217,11 @@ async def _over(lane: Lane, path: Path, begun: Begun) -> bool:
     """Tell whether it is there, or has ended otherwise, which no waiting mends."""
     if path.stock is not None or not (cases := await begun.cases()):  # a person has had it from the beginning
         return await _there(lane, path, begun)
-    found = await lane.standing(cases[0])
+    found = await lane.position(cases[0])
     return (found is not None and found.ended and found.under_way == 0) or await _there(lane, path, begun)
 
 
-def _text(found: crash.Standing) -> str:
+def _text(found: crash.Position) -> str:
     return f"{found.state}/{found.reason}{'/closed' if found.closed else ''}"
 
 
@@ -230,27 +230,27 @@ async def _end(lane: Lane, path: Path, begun: Begun) -> End:
     cases = await begun.cases()
     if len(cases) != 1:
         return End(None, None, NOTHING, 0, (f"there are {len(cases)} cases of it",))
-    standing = await lane.standing(cases[0])
-    if standing is None:
+    position = await lane.position(cases[0])
+    if position is None:
         return End(cases[0], None, NOTHING, 0, ("the case is gone",))
     provider = await crash.provider(lane.auditors.tools, cases[0])
     effects = Effects(
         returns=provider.returns, notices=provider.notices, cancellations=provider.cancellations,
         corrections=provider.corrections,
     )  # fmt: skip
-    wrong = [*_differing(path, standing, effects), *_mails(lane, provider)]
+    wrong = [*_differing(path, position, effects), *_mails(lane, provider)]
     compared = await reconciled_case(lane.auditors, str(cases[0]))
     wrong += [f"{one.kind} {one.tool} {one.id}: {one.why}" for one in compared.findings]
     async with lane.pool.connection() as connection:
         stopped = [one for one in await crash.stops(connection) if crash.OURS not in one]
     wrong += [f"stopped {one}" for one in stopped]
-    return End(cases[0], _text(standing), effects, standing.recoveries, tuple(wrong))
+    return End(cases[0], _text(position), effects, position.recoveries, tuple(wrong))
 
 
-def _differing(path: Path, standing: crash.Standing, effects: Effects) -> list[str]:
-    wrong = [] if _text(standing) == path.end else [f"it stands in {_text(standing)}"]
-    if standing.under_way:
-        wrong.append(f"{standing.under_way} of it under way")
+def _differing(path: Path, position: crash.Position, effects: Effects) -> list[str]:
+    wrong = [] if _text(position) == path.end else [f"it stands in {_text(position)}"]
+    if position.under_way:
+        wrong.append(f"{position.under_way} of it under way")
     due = dict(path.effects)
     return wrong + [f"{name} {found}, and {due[name]} expected" for name, found in effects if found != due[name]]
 

@@ -211,16 +211,16 @@ class Lane:
         pinned: Pins = pins(self.settings, authorization)
         return (await accept(self.pool, self.kinds[kind], read, Origin(asks), pinned, self.wake)).workflow_id
 
-    async def standing(self, workflow_id: UUID) -> crash.Standing | None:
+    async def position(self, workflow_id: UUID) -> crash.Position | None:
         """Where a case stands."""
         async with self.pool.connection() as connection:
-            return await crash.standing(connection, workflow_id)
+            return await crash.position(connection, workflow_id)
 
     async def waiting(self, workflow_id: UUID) -> None:
         """Wait until a case waits for a yes; raises LateError."""
 
         async def waits() -> bool:
-            found = await self.standing(workflow_id)
+            found = await self.position(workflow_id)
             return found is not None and found.waits
 
         await until(waits, ENDED_SECONDS)

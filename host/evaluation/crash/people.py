@@ -74,7 +74,7 @@ async def stocked(lane: Lane, kind: str, count: int) -> None:
 
 async def _reviewed(lane: Lane, workflow_id: UUID) -> None:
     async def has() -> bool:
-        found = await lane.standing(workflow_id)
+        found = await lane.position(workflow_id)
         return found is not None and found.state == "NEEDS_REVIEW"
 
     await until(has, 2 * ENDED_SECONDS)

@@ -258,7 +258,7 @@ def _listening() -> Iterator[tuple[str, list[str]]]:
 
 
 @contextmanager
-def standing(directory: Path) -> Iterator[Stand]:
+def opened_stand(directory: Path) -> Iterator[Stand]:
     """Start the server, and end it."""
     database = new_database()
     asyncio.run(migrate(database.owner, database.passwords))

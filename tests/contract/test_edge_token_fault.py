@@ -19,7 +19,7 @@ def asked(server: Server, method: str, era: str, token: str) -> tuple[int, str |
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_asks_whether_the_token_stands(server, method, era):
-    server.dispatcher.standings |= {"revoked": "token_revoked", "unknown": "unavailable"}
+    server.dispatcher.token_faults |= {"revoked": "token_revoked", "unknown": "unavailable"}
     assert asked(server, method, era, server.issuer.token(jti="revoked")) == (401, "token_revoked")
     assert asked(server, method, era, server.issuer.token(jti="unknown")) == (503, "unavailable")
     assert asked(server, method, era, server.issuer.token(exp=1, iat=0, nbf=0)) == (401, "token_invalid")
@@ -30,7 +30,7 @@ def test_every_method_asks_whether_the_token_stands(server, method, era):
 
 
 def test_who_is_refused_so_learns_the_way_in_and_when_to_come_again(server):
-    server.dispatcher.standings |= {"revoked": "token_revoked", "unknown": "unavailable"}
+    server.dispatcher.token_faults |= {"revoked": "token_revoked", "unknown": "unavailable"}
     refused = server.rpc("tools/list", token=server.issuer.token(jti="revoked"))
     assert 'error="invalid_token", error_description="The token was revoked."' in refused.headers["www-authenticate"]
     assert server.rpc("tools/list", token=server.issuer.token(jti="unknown")).headers["retry-after"] == "1"

@@ -23,7 +23,7 @@ from tests.support.tool_wire import gate
 from tool_server.dispatch import Dispatcher, RoleError
 from tool_server.readiness import _ANSWER_SECONDS
 from tool_server.settings import Settings
-from tool_server.store.standing import ANSWER_SECONDS
+from tool_server.store.health import ANSWER_SECONDS
 
 
 @pytest.fixture

@@ -46,21 +46,21 @@ class WrongRole:
     error: WrongRoleError
 
 
-Standing: TypeAlias = Works | Away | Slow | WrongRole
+Health: TypeAlias = Works | Away | Slow | WrongRole
 
 
 class Lookout:
     """Looks after one family's database."""
 
     def __init__(self, pool: Pool) -> None:
-        self._pool, self._looks = pool, Look[Standing](self._look, ANSWER_SECONDS)
+        self._pool, self._looks = pool, Look[Health](self._look, ANSWER_SECONDS)
 
-    async def standing(self) -> Standing:
+    async def health(self) -> Health:
         """Tell it, whoever else asks."""
         found = await self._looks.found()
         return Slow() if found is None else found
 
-    async def _look(self) -> Standing:
+    async def _look(self) -> Health:
         try:
             await self._pool.check_role(_POOL_SECONDS)
             return Works(await calls.schema_state(self._pool))
@@ -71,7 +71,7 @@ class Lookout:
         except (UnavailableError, BusyError, psycopg.Error):
             return await self._knock()
 
-    async def _knock(self) -> Standing:
+    async def _knock(self) -> Health:
         """Connect by itself: a pool tries again and again without saying why."""
         try:
             await self._pool.knock()
