@@ -13,6 +13,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from structlog.testing import capture_logs
 
 from shared_contracts.contract import CONTRACT_META
 from shared_contracts.errors import ERROR_META, ERRORS
@@ -135,10 +136,13 @@ def test_a_missing_scope_arrives_as_an_error_with_its_code_and_the_scope_that_is
 @ERAS
 def test_a_call_that_is_refused_at_the_edge_is_in_the_log_of_calls_too(tmp_path, era):
     dispatcher = StubDispatcher()
-    with running(dispatcher, tmp_path) as server:
-        assert server.call("create_return", token=server.issuer.token(scope="orders:read"), era=era).status_code == 403
-        assert server.call(token=server.issuer.probe(), era=era).status_code == 403
+    with capture_logs() as lines, running(dispatcher, tmp_path) as server:
+        weak, probe = server.issuer.token(scope="orders:read", jti="weak"), server.issuer.probe(jti="probe")
+        assert server.call("create_return", token=weak, era=era).status_code == 403
+        assert server.call(token=probe, era=era).status_code == 403
         assert "error" in message_of(server.call("no_such_tool", era=era))
+    said = [(line["code"], line["jti"], line["needed"]) for line in lines if line["event"] == "refused"]
+    assert said == [("scope_missing", "weak", "returns:write"), ("scope_missing", "probe", "orders:read")]
     expected = [("create_return", "scope_missing"), ("get_order", "scope_missing"), ("no_such_tool", "unknown_tool")]
     assert (dispatcher.refused, dispatcher.calls) == (expected, [])
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from shared_contracts.contract import READING
 from shared_contracts.tools import TOOLS
 from tests.support.server import LEGACY, MODERN, ORDER, Server, message_of
 
@@ -110,9 +111,15 @@ def test_whose_credentials_are_not_accepted_is_told_so_in_words_and_what_to_brin
 
 
 def test_no_challenge_and_no_metadata_speaks_of_a_scope_that_outlives_its_token(server):
-    texts = [server.call(token=None).headers["www-authenticate"]]
-    texts.append(server.client.get(f"{server.origin}/.well-known/oauth-protected-resource/mcp").text)
-    assert not any("offline_access" in text for text in texts)
+    reads = server.issuer.token(scope="orders:read")
+    asked = [server.call(token=None), server.call(token="x"), server.call("create_return", token=reads)]
+    challenges = [answer.headers["www-authenticate"] for answer in asked]
+    metadata = server.client.get(f"{server.origin}/.well-known/oauth-protected-resource/mcp").json()
+    scopes = [set(challenge.partition('scope="')[2].partition('"')[0].split()) for challenge in challenges]
+    reading = {scope.value for scope in READING}
+    assert scopes == [reading, reading, {"returns:write"}]
+    assert set(metadata["scopes_supported"]) == reading
+    assert "offline_access" not in repr((challenges, metadata))
 
 
 def test_what_carries_calls_out_can_ask_nobody_over_http():

@@ -9,8 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from shared_contracts.contract import Tool
+from shared_contracts.tools import TOOLS
 from tests.support.tool_orders import line, order
-from tests.support.tool_prepared import ORDER, RETURN, effects_of, made_return, sent_notice
+from tests.support.tool_prepared import ORDER, RETURN, effects_of, made_return, prepared, sent_notice
 from tests.support.tool_shop import HOLD_A1, Shop, ask, caller, code_of, given, open_shop, until
 from tool_server.call import Answer
 from tool_server.dispatch import Dispatcher
@@ -96,14 +98,16 @@ def test_a_sent_notice_is_replayed_even_after_its_return_was_cancelled(shop: Sho
     assert len(shop.mails()) == 1
 
 
-def test_a_token_acts_once_and_a_second_use_leaves_the_outcome_to_a_look_up(shop: Shop) -> None:
+@pytest.mark.parametrize("tool", [pytest.param(tool, id=tool.name) for tool in TOOLS.values() if tool.writes])
+def test_a_token_acts_once_and_a_second_use_leaves_the_outcome_to_a_look_up(shop: Shop, tool: Tool) -> None:
     async def scene(tools: Dispatcher) -> list[Answer]:
-        arguments = {**ORDER, **RETURN}
-        return [await ask(tools, "create_return", arguments, key="K", jti="once") for _ in range(2)]
+        arguments = await prepared(tools, tool)
+        return [await ask(tools, tool.name, arguments, key=key, jti="once") for key in ("K", "K", "L")]
 
-    first, second = shop.run(scene)
+    first, *others = shop.run(scene)
     given(first)
-    assert code_of(second) == "token_used"
+    assert [code_of(other) for other in others] == ["token_used"] * 2
+    assert (effects_of(shop, "K"), effects_of(shop, "L")) == (1, 0)
 
 
 def test_a_refusal_frees_the_key_and_the_token(shop: Shop) -> None:

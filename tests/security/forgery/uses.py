@@ -120,6 +120,11 @@ def _keyed(key: str, **details: Any) -> Callable[[Forge], Wire]:
     return lambda f: returning(f, idempotency_key=f"{f.mark}:{key}", **details)
 
 
+def _by_partner(forge: Forge, key: str) -> Wire:
+    details = {"idempotency_key": f"{forge.mark}:{key}"}
+    return forge.call(forge.token(forge.keys.partner, tool="create_return", details=details), "create_return")
+
+
 def _quantity(forge: Forge, quantity: int, jti: str) -> Wire:
     given = {**ONE, "lines": [{"line_id": "L1", "quantity": quantity}]}
     key = {"idempotency_key": f"{forge.mark}:k"}
@@ -147,6 +152,10 @@ USED = [
     right(
         "a token that was used", "the same call again, by the next attempt's token",
         lambda f: _keyed("k", attempt=2, jti=f"{f.mark}-2")(f), within=_after(_keyed("k")),
+    ),
+    right(  # an id is its issuer's: no partner spends another's tokens by naming them
+        "a token that was used", "another issuer's, of the same id", lambda f: _by_partner(f, "other"),
+        within=_after(_keyed("k")),
     ),
     *(
         Attempt("a token that was used", name, wire, told("token_used"), within=_after(_keyed("k")))
