@@ -17,7 +17,8 @@ SERVER_MUST: dict[str, tuple[str, ...]] = {
         f"{_BOUNDS}arguments_that_are_not_exactly_the_tools_are_refused_before_sql",
         f"{_ONE}undeclared_and_coerced_arguments_are_refused_whatever_the_token_says"),
     "every output fits its schema": (
-        "integration/tool_server_faults::a_result_outside_of_its_schema_does_not_leave_and_is_logged",),
+        "integration/tool_server_faults::a_result_outside_of_its_schema_does_not_leave_and_is_logged",
+        "integration/tool_server_faults::no_tools_result_leaves_outside_of_its_schema"),
     "access is decided for each call, tenant and task": (
         f"{_ONE}what_is_another_customers_or_tenants_answers_like_what_does_not_exist",
         f"{_BOUNDS}a_token_for_another_call_is_refused_and_logged"),

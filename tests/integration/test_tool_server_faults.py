@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from shared_contracts.contract import Tool
 from shared_contracts.errors import ERRORS
+from shared_contracts.tools import TOOLS
 from tests.support.tool_orders import order
-from tests.support.tool_prepared import ORDER, RETURN, effects_of
+from tests.support.tool_prepared import ORDER, RETURN, effects_of, good
 from tests.support.tool_shop import Shop, ask, code_of, given, open_shop, until
-from tool_server.call import Answer
+from tool_server.call import Answer, Answered, Call
 from tool_server.dispatch import Dispatcher
 from tool_server.errors import SettingsError
 from tool_server.settings import Settings
+from tool_server.store.pool import Pool
 
 LOG = "SELECT tool, outcome FROM calls.log ORDER BY seq"
 
@@ -32,6 +35,20 @@ def test_a_result_outside_of_its_schema_does_not_leave_and_is_logged(shop: Shop)
 
     assert code_of(shop.run(scene)) == "bad_output"
     assert shop.rows(LOG) == [("get_order", "ok"), ("get_order", "bad_output")]
+
+
+@pytest.mark.parametrize("tool", [pytest.param(tool, id=tool.name) for tool in TOOLS.values()])
+def test_no_tools_result_leaves_outside_of_its_schema(shop: Shop, tool: Tool) -> None:
+    async def beside(_pool: Pool, _call: Call) -> Answer:
+        return Answered({"a member": "that no schema has"})
+
+    async def scene(tools: Dispatcher) -> Answer:
+        tools._handlers[tool.name] = beside
+        return await ask(tools, tool.name, good(tool), key="K")
+
+    assert code_of(shop.run(scene)) == "bad_output"
+    assert not ERRORS["bad_output"].outcome_known  # what has written has written
+    assert shop.rows(LOG) == [(tool.name, "bad_output")]
 
 
 @pytest.mark.parametrize(("name", "more"), [("check_return_policy", {}), ("create_return", {"key": "K"})])
