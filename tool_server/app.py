@@ -33,14 +33,12 @@ from tool_server.edge import EdgeGuard, served_hosts
 from tool_server.gate import BODY_BYTES_MAX, Gate, GateParts
 from tool_server.keys import Keyring
 from tool_server.life import Life
-from tool_server.limits import Rates
+from tool_server.limits import Failures, Rates
 from tool_server.log import exception_fields
 from tool_server.mcp_server import DispatcherProtocol, build_mcp_server
 from tool_server.readiness import unready
 from tool_server.sealing import Sealing, seal_parts
-from tool_server.seldom import Seldom
 from tool_server.settings import Settings
-from tool_server.turned_away import Failures
 
 log = structlog.get_logger()
 
@@ -48,7 +46,6 @@ log = structlog.get_logger()
 def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
     """Put the parts together; `app.state.life` tells and ends its life. Raises TrustError for untrustworthy keys."""
     keyring, life, challenges = Keyring(settings.issuers_file), Life(), Challenges(settings.resource)
-    seldom = Seldom()
     manager = StreamableHTTPSessionManager(
         build_mcp_server(dispatcher), json_response=False, stateless=True, max_request_body_size=BODY_BYTES_MAX
     )
@@ -66,7 +63,7 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
         return JSONResponse({"status": "ok"})
 
     async def readyz(_request: Request) -> Response:
-        reason, record = await asyncio.gather(unready(keyring, life, dispatcher, seldom), _record(sealing))
+        reason, record = await asyncio.gather(unready(keyring, life, dispatcher), _record(sealing))
         said = {"ready": reason is None, "reason": reason, "record": record}
         return JSONResponse(said, 200 if reason is None else 503)
 
@@ -75,9 +72,7 @@ def build_app(settings: Settings, dispatcher: DispatcherProtocol) -> Starlette:
 
     async def bug(_request: Request, error: Exception) -> Response:
         """A fault of the edge itself: the caller learns a code, and that its call may have been carried out."""
-        told = exception_fields(error)
-        if seldom.due((told["exception"], *told["frames"][-1:])):  # whoever leaves at the wrong moment can cause it
-            log.error("edge_failed", **told)
+        log.error("edge_failed", **exception_fields(error))
         return refusal(500, "internal_error")
 
     sealed = seal_parts(settings)

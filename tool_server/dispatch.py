@@ -26,7 +26,6 @@ from tool_server.call import Answer, Answered, Call, Caller, Refused, refused
 from tool_server.errors import SettingsError, ToolServerError
 from tool_server.log import exception_fields
 from tool_server.post import open_post
-from tool_server.seldom import Seldom
 from tool_server.settings import Settings
 from tool_server.store import calls
 from tool_server.store.health import Away, Health, Lookout, Slow, Works, WrongRole
@@ -55,7 +54,6 @@ class Dispatcher:
         self._exit = AsyncExitStack()
         self._working: set[asyncio.Task[Any]] = set()
         self._relaying: asyncio.Task[None] | None = None
-        self._seldom = Seldom()
 
     async def __aenter__(self) -> Self:
         for family, pool in self._pools.items():
@@ -109,7 +107,7 @@ class Dispatcher:
         return dict(zip(self._lookouts, found, strict=True))
 
     def _reason(self, family: str, health: Health) -> str | None:
-        """Give the reason that anybody may read; what nobody else should goes to the log, however often they ask."""
+        """Give the reason that anybody may read; what nobody else should goes to the log."""
         known: dict[str, str] = {}
         say = log.warning
         match health:
@@ -121,8 +119,7 @@ class Dispatcher:
                 code, known = "database_unavailable", {"why": why}
             case Slow():
                 code = "database_slow"
-        if self._seldom.due((code, family)):
-            say(code, family=family, **known)
+        say(code, family=family, **known)
         return f"{code}: {family}"
 
     async def _refuse_what_waiting_cannot_mend(self) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tool_server.answers import refusal
-from tool_server.turned_away import TurnedAway
 
+log = structlog.get_logger()
 _OWS = b" \t"
 _CODINGS: tuple[list[bytes], ...] = ([], [b"chunked"])  # HTTP's own parser refuses a length beside it
 
@@ -23,7 +24,7 @@ class EdgeGuard:
     """ASGI middleware. `hosts` are exact `name[:port]` values, `origins` exact `scheme://name[:port]` values."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], origins: Iterable[str]) -> None:
-        self._app, self._away = app, TurnedAway()
+        self._app = app
         self._hosts = frozenset(host.lower().encode() for host in hosts)
         self._origins = frozenset(origin.lower().encode() for origin in origins)
 
@@ -36,16 +37,16 @@ class EdgeGuard:
             headers = scope["headers"] = [(name, value.strip(_OWS)) for name, value in headers]
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            self._away.note("invalid_request", "host")
+            log.warning("refused", code="invalid_request", reason="host")
             answer = refusal(421, "invalid_request", "This server does not serve the host that the request names.")
             await answer(scope, receive, send)
             return
         if any(name == b"origin" and value.lower() not in self._origins for name, value in headers):
-            self._away.note("invalid_request", "origin")
+            log.warning("refused", code="invalid_request", reason="origin")
             await refusal(403, "invalid_request", "Pages of this origin are not served.")(scope, receive, send)
             return
         if [value.lower() for name, value in headers if name == b"transfer-encoding"] not in _CODINGS:
-            self._away.note("invalid_request", "coding")
+            log.warning("refused", code="invalid_request", reason="coding")
             answer = refusal(501, "invalid_request", "A body comes as it is or in chunks, in no other transfer coding.")
             await answer(scope, receive, send)
             return

@@ -25,10 +25,9 @@ from tool_server.call import Caller
 from tool_server.challenge import Challenges
 from tool_server.jws import Reason
 from tool_server.life import Life
-from tool_server.limits import Rates
+from tool_server.limits import Failures, Rates
 from tool_server.message import CALL, Message, read_message
 from tool_server.offer import OFFER
-from tool_server.turned_away import Failures, TurnedAway
 
 log = structlog.get_logger()
 
@@ -75,7 +74,7 @@ class Gate:
     """ASGI application in front of the protocol's own."""
 
     def __init__(self, app: ASGIApp, parts: GateParts) -> None:
-        self._app, self._parts, self._away = app, parts, TurnedAway()
+        self._app, self._parts = app, parts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its caller, or refuse it."""
@@ -105,13 +104,13 @@ class Gate:
         claims = caller.claims
         wait = self._parts.rates.admit(claims.iss, claims.sub, claims.tenant_id)
         if wait > 0:
-            self._away.note("rate_limited", "rate", tenant=claims.tenant_id, jti=claims.jti)
+            log.warning("refused", code="rate_limited", reason="rate", tenant=claims.tenant_id, jti=claims.jti)
             return _wait(refusal(429, "rate_limited"), wait)
         return caller
 
     def _failed(self, address: str, code: str, reason: str, answer: Response) -> Response:
         """Give the answer, or that the address has to wait, having failed too often; the way in stands in both."""
-        self._away.note(code, reason)
+        log.warning("refused", code=code, reason=reason)
         wait = self._parts.failures.wait(address)
         if wait == 0.0:
             return answer
@@ -119,7 +118,7 @@ class Gate:
 
     def _unknown(self, address: str, reason: Reason) -> Response:
         if reason is Reason.KEYS_UNUSABLE:
-            self._away.note("unavailable", reason)
+            log.warning("refused", code="unavailable", reason=reason)
             return _wait(refusal(503, "unavailable", "No key is trusted at the moment; see the server's log."), 5)
         told = _TOLD.get(reason)
         description = "The token is not accepted." if told is None else told
@@ -168,7 +167,7 @@ class Gate:
             return None
         if code != "token_revoked":
             return _wait(refusal(503, code, rpc_id=message.rpc_id), 1)
-        self._away.note(code, "revoked")
+        log.warning("refused", code=code, reason="revoked")
         return _challenged(code, self._parts.challenges.invalid("The token was revoked."))
 
     def _scope_fault(self, caller: Caller, message: Message) -> Response | None:

@@ -45,6 +45,25 @@ class Buckets:
         return len(self._full_at) < BUCKETS_MAX
 
 
+class Failures:
+    """How often one address may fail. `rate` is per second.
+
+    Nobody is turned away for what others do: a request is judged first, and an address that failed too often is only
+    told to wait instead of why it failed. So behind a balancer, where all have one address, a right token passes.
+    """
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._buckets, self._clock = Buckets(rate), clock
+
+    def wait(self, address: str) -> float:
+        """Count one failure of an address and give 0, or give the seconds that it is told to wait."""
+        now = self._clock()
+        wait = self._buckets.wait(address, now)
+        if wait == 0.0:
+            self._buckets.take(address, now)
+        return wait
+
+
 class Rates:
     """Both limits at once. `clock` gives seconds that never go back."""
 

@@ -4,27 +4,24 @@ Invariant: no token, argument, result or personal datum reaches a line. An excep
 places it passed, never its text; what a library logs is written as `shared_contracts.quiet` lets it be, and the MCP
 SDK's own lines, which can quote a request, as the place they came from. What PostgreSQL says to a connection that it
 refuses is written as it is: it names a host, a port, a database and a role, and knows of no row.
-However often a library says the same, as of every request that is no HTTP, its lines are bounded per window.
+What repeats, as a request that is no HTTP or a database that is away, is bounded by `shared_contracts.seldom`.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-import time
 import traceback
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import structlog
+from structlog.typing import EventDict
 
 from shared_contracts.quiet import said
+from shared_contracts.seldom import Seldom
 
 _FRAMES_MAX = 12
-WINDOW_SECONDS = 10.0
-LINES_MAX = 20  # of one place in a window; the rest is counted
 
 
 def exception_fields(error: BaseException) -> dict[str, Any]:
@@ -37,30 +34,10 @@ def exception_fields(error: BaseException) -> dict[str, Any]:
 
 
 class LibraryRecords(logging.Handler):
-    """Passes what libraries log through the same door, without what they quote, and LINES_MAX times from one place."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self._clock, self._ends = clock, clock() + WINDOW_SECONDS
-        self._counts: Counter[str] = Counter()
+    """Passes what libraries log through the same door, without what they quote."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record as our own event, or count it."""
-        place = f"{record.module}:{record.lineno}"
-        if self._clock() >= self._ends:
-            self._begin()
-        self._counts[place] += 1
-        if self._counts[place] <= LINES_MAX:
-            self._write(record)
-
-    def _begin(self) -> None:
-        for place, count in self._counts.items():
-            if count > LINES_MAX:
-                structlog.get_logger().warning("library_in_all", place=place, count=count, seconds=WINDOW_SECONDS)
-        self._ends = self._clock() + WINDOW_SECONDS
-        self._counts.clear()
-
-    def _write(self, record: logging.LogRecord) -> None:
+        """Write one record as our own event."""
         fields: dict[str, Any] = {"library": record.name, "place": f"{record.module}:{record.lineno}"}
         if record.exc_info is not None and record.exc_info[1] is not None:
             fields |= exception_fields(record.exc_info[1])
@@ -71,9 +48,18 @@ class LibraryRecords(logging.Handler):
 
 def configure() -> None:
     """Set logging up for this process; called once, by the command that starts it."""
+    seldom = Seldom()
+
+    def bounded(_logger: object, _name: str, line: EventDict) -> EventDict:
+        written = seldom.said(line)
+        if written is None:
+            raise structlog.DropEvent
+        return written
+
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
+            bounded,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(sort_keys=True),
         ],

@@ -19,8 +19,6 @@ from typing import Protocol, TypeAlias
 import aiosmtplib
 import structlog
 
-from tool_server.seldom import Seldom
-
 log = structlog.get_logger()
 
 
@@ -75,7 +73,7 @@ class Maildir:
     repeatable = True
 
     def __init__(self, root: Path) -> None:
-        self._root, self._seldom = root, Seldom()
+        self._root = root
 
     async def deliver(self, message_id: str, content: bytes) -> Delivery:
         """Write, sync, then link under the final name: the file appears whole or not at all, and once."""
@@ -86,8 +84,7 @@ class Maildir:
         try:
             self._make()
         except OSError as error:
-            if self._seldom.due(error.errno):
-                log.warning("maildir_unwritable", reason=error.strerror)
+            log.warning("maildir_unwritable", reason=error.strerror)
             return "maildir_unwritable"
         return None if os.access(self._root / "tmp", os.W_OK) else "maildir_unwritable"
 

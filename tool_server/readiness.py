@@ -11,14 +11,13 @@ from tool_server.life import Life
 from tool_server.log import exception_fields
 from tool_server.mcp_server import DispatcherProtocol
 from tool_server.offer import incomplete
-from tool_server.seldom import Seldom
 
 log = structlog.get_logger()
 
 _ANSWER_SECONDS = 2.0  # a probe that waits longer than its prober tells nothing
 
 
-async def unready(keyring: Keyring, life: Life, dispatcher: DispatcherProtocol, seldom: Seldom) -> str | None:
+async def unready(keyring: Keyring, life: Life, dispatcher: DispatcherProtocol) -> str | None:
     """Give None, or the first reason; a reason names no file, host or person, for anybody may ask."""
     if life.draining:
         return "draining"
@@ -33,6 +32,5 @@ async def unready(keyring: Keyring, life: Life, dispatcher: DispatcherProtocol, 
     except TimeoutError:
         return "readiness_slow"
     except Exception as error:  # noqa: BLE001 - whatever it is, the server is not ready, and the log says what
-        if seldom.due(type(error).__qualname__):
-            log.error("readiness_failed", **exception_fields(error))
+        log.error("readiness_failed", **exception_fields(error))
         return "internal_error"

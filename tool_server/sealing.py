@@ -38,7 +38,6 @@ from tool_server.settings import Settings
 from tool_server.store import seals
 from tool_server.store.pool import BusyError, Pool, UnavailableError
 from tool_server.store.role import WrongRoleError
-from tool_server.turned_away import TurnedAway
 
 SECONDS = 0.4  # between rounds; what is new is sealed within a second
 _LAG_SECONDS = 1.0
@@ -93,9 +92,10 @@ class Sealing:
         except psycopg.ProgrammingError:  # its text quotes the string, which may hold a password
             raise SettingsError("KESSAI_TOOLS_SEALER_DSN is no connection string of PostgreSQL") from None
         self._signer, self._hosts = parts.signer, keys_of(parts.keys, "host")
-        self._away, self._looks = TurnedAway(), Look(self._look, _LAG_SECONDS)
+        self._looks = Look(self._look, _LAG_SECONDS)
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._waits = False  # what there is could not be sealed
         self._kept = ""  # the head that was kept last: the same one again changes nothing
 
     async def __aenter__(self) -> Self:
@@ -119,7 +119,7 @@ class Sealing:
         try:
             head = opened(text, "host", self._hosts)
         except UnsealedError as error:
-            self._away.note("invalid_request", f"head: {error}")
+            log.warning("refused", code="invalid_request", reason=f"head: {error}")
             return refusal(403, "invalid_request", "This is no head that a trusted host has signed.")
         try:
             if text != self._kept:
@@ -152,9 +152,15 @@ class Sealing:
             while await seals.seal_batch(self._pool, self._signer):
                 pass
         except _AWAY as error:
+            self._waits = True
             log.warning("sealing_waits", **exception_fields(error))
         except ValueError as error:  # what the database gave is no head: somebody has been at it
+            self._waits = True
             log.error("sealing_broke", **exception_fields(error))
+        else:
+            if self._waits:
+                log.info("sealing_goes_on")
+            self._waits = False
 
 
 async def _body(request: Request) -> str | None:

@@ -46,14 +46,20 @@ async def seal_all(sealer: Sealer) -> None:
 
 async def run(sealer: Sealer, stop: asyncio.Event) -> None:
     """Seal until asked to stop, and then once more. A database that is away is waited for."""
+    waits = False
     while not stop.is_set():
         try:
             async with _connected(sealer) as connection:
+                await _seal(connection, sealer)
+                if waits:
+                    log.info("sealing_goes_on")
                 await _rounds(connection, sealer, stop)
         except psycopg.Error as error:
+            waits = True
             log.warning("sealing_waits", error=type(error).__name__)
             await _pause(stop)
         except ValueError as error:  # what the database gave is no head: somebody has been at it
+            waits = True
             log.error("sealing_broke", error=type(error).__name__)  # noqa: TRY400 - its text may quote data
             await _pause(stop)
 

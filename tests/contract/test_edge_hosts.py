@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
+from shared_contracts.seldom import MANY, Seldom
 from tests.support.server import StubDispatcher, raw, raw_post, request, running, status_of
-from tool_server.turned_away import LINES_MAX
 
 ROUTES = (
     "POST /mcp",
@@ -92,12 +92,9 @@ def test_a_forwarded_host_changes_nothing(server):
 def test_however_many_ask_for_another_host_or_from_another_page_the_log_stays_bounded(tmp_path):
     ways = ((b"Host: evil.example",), (b"Host: tools:8000", b"Origin: http://evil.example"))
     with capture_logs() as lines, running(StubDispatcher(), tmp_path, **NAMES) as server:
-        for number in range(2 * LINES_MAX):
+        for number in range(4 * MANY):
             assert ask(server.port, "GET /healthz", *ways[number % 2]) in {421, 403}
-    told = [line for line in lines if line["event"] == "refused"]
-    assert {(line["code"], line["reason"]) for line in told} == {
-        ("invalid_request", "host"),
-        ("invalid_request", "origin"),
-    }
-    assert len(told) == LINES_MAX
-    assert len([line for line in lines if line["event"] == "many_turned_away"]) == 1
+    written = [line for line in map(Seldom().said, lines) if line is not None and "code" in line]
+    assert [(line["event"], line["code"], line["reason"]) for line in written] == [
+        (event, "invalid_request", reason) for event in ("refused", "many_alike") for reason in ("host", "origin")
+    ]

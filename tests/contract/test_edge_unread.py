@@ -78,6 +78,7 @@ def test_what_is_no_http_has_a_bounded_number_of_lines(tmp_path):
         code, said = server.end()
     lines = said.splitlines()
     assert code == 0
-    assert 0 < sum("httptools_impl" in line for line in lines) <= 20
-    assert 0 < sum('"reason": "host"' in line for line in lines) <= 51
-    assert any("many_turned_away" in line for line in lines)
+    for word in ("httptools_impl", '"reason": "host"'):
+        told = [line for line in lines if word in line]
+        assert 2 <= len(told) <= 4  # of one minute, or of two
+        assert any("many_alike" in line for line in told)

@@ -6,23 +6,29 @@ import asyncio
 import json
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, LiteralString
 
+import psycopg
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from host.commands.doctor_seals import checks
+from host.engine.seal import run
 from host.stack.keys import ensure_key_files, key_files_in
 from host.tool_client.heads import exchange
 from host.tool_client.readyz import readyz
 from shared_contracts.base import dump
 from shared_contracts.digest import digest
 from shared_contracts.seal import HEAD_CHARACTERS_MAX, Head, SealLag, Signer, keys_of, opened, signer_of, trusted_keys
-from tests.support.sealing import worked_shop
+from tests.support.engine import asynchronous
+from tests.support.sealing import record, worked_shop
 from tests.support.server import Server, StubDispatcher, message_of, running, wait_until
 from tests.support.tool_shop import Shop
 from tool_server.dispatch import Dispatcher
@@ -100,6 +106,44 @@ def test_a_call_is_sealed_within_a_second_by_the_server_that_answered_it(tmp_pat
     ((lag, _),) = shop.rows(LAG)
     assert lag < timedelta(seconds=1)
     assert shop.one("SELECT count(*) FROM calls.log WHERE jti LIKE 'lag-%%'") == 20
+
+
+@contextmanager
+def without_heads(admin: str, table: LiteralString) -> Iterator[None]:
+    """A database whose record cannot be sealed meanwhile."""
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(f"ALTER TABLE {table} RENAME TO seal_head_elsewhere")
+        try:
+            yield
+        finally:
+            connection.execute(f"ALTER TABLE {table}_elsewhere RENAME TO seal_head")
+
+
+def test_the_tool_servers_log_says_that_sealing_waits_and_that_it_goes_on(tmp_path: Path, shop: Shop) -> None:
+    with capture_logs() as lines, running(StubDispatcher(), tmp_path, **sealing(tmp_path, shop)):
+        with without_heads(shop.database.admin, "calls.seal_head"):
+            wait_until(lambda: any(line["event"] == "sealing_waits" for line in lines))
+        wait_until(lambda: any(line["event"] == "sealing_goes_on" for line in lines))
+    said = [line["event"] for line in lines if line["event"].startswith("sealing_")]
+    assert (said.count("sealing_goes_on"), said[-1]) == (1, "sealing_goes_on")
+
+
+@asynchronous
+async def test_a_workers_log_says_that_sealing_waits_and_that_it_goes_on(shop: Shop) -> None:
+    def said(event: str) -> bool:
+        return any(line["event"] == event for line in lines)
+
+    async with record(shop) as kept_apart:
+        stop = asyncio.Event()
+        with capture_logs() as lines:
+            running_seal = asyncio.create_task(run(kept_apart.sealer, stop))
+            with without_heads(kept_apart.admin, "seal_head"):
+                await asyncio.to_thread(wait_until, partial(said, "sealing_waits"))
+            await asyncio.to_thread(wait_until, partial(said, "sealing_goes_on"))
+            stop.set()
+            await running_seal
+    told = [line["event"] for line in lines if line["event"].startswith("sealing_")]
+    assert (told.count("sealing_goes_on"), told[-1]) == (1, "sealing_goes_on")
 
 
 def test_nothing_but_a_trusted_hosts_head_is_kept_and_none_is_told_ours(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tool_server import limits
-from tool_server.limits import BURST_SECONDS, Buckets, Rates
+from tool_server.limits import BURST_SECONDS, Buckets, Failures, Rates
 
 
 class Clock:
@@ -80,3 +80,13 @@ def test_no_timing_gets_more_than_the_burst_and_the_rate(gaps, rate):
         clock.now += gap
         passed += admitted(rates, 3)
         assert passed <= BURST_SECONDS * rate + (clock.now - 1000.0) * rate + 1
+
+
+def test_an_address_fails_as_often_as_its_rate_allows_and_takes_nothing_from_another():
+    clock = Clock()
+    failures = Failures(2.0, clock)
+    assert [failures.wait("192.0.2.1") for _ in range(4)] == [0.0] * 4
+    assert 0 < failures.wait("192.0.2.1") <= 0.5 + 1e-6
+    assert failures.wait("192.0.2.2") == 0.0
+    clock.now += 0.5
+    assert failures.wait("192.0.2.1") == 0.0

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from shared_contracts.approval import (
@@ -30,12 +31,8 @@ from shared_contracts.base import Money, dump
 from tool_server.call import Call, Refused, refused
 from tool_server.store import approvals as store
 from tool_server.store.pool import Connection
-from tool_server.turned_away import TurnedAway
 
-_FEW = 5  # within ten seconds; an honest host has less
-_AWAY = TurnedAway(
-    event="approval_refused", alarm="many_approvals_refused", numbers="approvals_refused", lines_max=_FEW
-)
+log = structlog.get_logger()
 NOTHING_MORE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -66,7 +63,7 @@ def void(call: Call, why: Void, event: ApprovalEvent | None, details: Mapping[st
     """
     claims = call.caller.claims
     known = {"tenant": claims.tenant_id, "jti": claims.jti} | ({} if event is None else {"event_id": event.event_id})
-    _AWAY.note("approval_refused", why.value, **known)
+    log.warning("approval_refused", reason=why.value, **known)
     return refused("approval_refused", {"reason": why.value, **details}, event)
 
 
