@@ -110,6 +110,7 @@ async def evaluated(
             rates=beside.rates,
             contract_tests=beside.tested,
             cases=tuple(_noted(there, run, addresses) for run in runs),
+            unplaced=there.mail.unplaced(),
         )
         report = await reported(there.parts, there.bench.pool, notes)
         took = {"seconds": round(time.monotonic() - began, 3)}

@@ -69,6 +69,10 @@ class Mail:
         finally:
             writer.close()
 
+    def unplaced(self) -> tuple[str, ...]:
+        """Name the messages that were taken and name no order that is known."""
+        return tuple(message_id for about, message_id in self.accepted if about is None)
+
     def of(self, order: str) -> dict[str, int]:
         """Tell how often each message about an order was taken."""
         return {message_id: times for (about, message_id), times in self.accepted.items() if about == order}

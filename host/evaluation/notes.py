@@ -18,7 +18,7 @@ from shared_contracts.evaluation_report import Conditions, CostRates, Count, Fau
 
 NOT_COUNTED = (
     "scope", "made_at", "seconds", "conditions", "rates", "contract_tests", "cases[].got.seconds", "cases[].evidence",
-    "mail accepted beyond cases[].got.effects.notices of the table, for whom, and what it names",
+    "which mails were accepted, for whom, and what each names",
 )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ class NotedCase(Contract):
 
 
 class Notes(Contract):
-    """All of it; `conditions` are what the run was given."""
+    """All of it; `conditions` are what the run was given, `unplaced` messages that name no order of the cases."""
 
     scope: Scope
     made_at: AwareDatetime
@@ -48,6 +48,7 @@ class Notes(Contract):
     rates: CostRates
     contract_tests: tuple[ToolTested, ...]
     cases: Annotated[tuple[NotedCase, ...], Field(max_length=10_000)]
+    unplaced: tuple[str, ...]
 
 
 async def keep_notes(owner: Pool, notes: Notes) -> None:

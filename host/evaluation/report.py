@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from host.database import database
-from host.evaluation import place, seen
+from host.evaluation import mailed, place, seen
 from host.evaluation.audit import Auditors, reconciled
 from host.evaluation.notes import NotedCase, Notes, kept_notes
 from host.evaluation.plan import KIND, UnfitError
@@ -54,6 +54,8 @@ async def reported(parts: StackParts, pool: Pool, notes: Notes) -> EvaluationRep
     """Count everything that the databases can say; nobody has signed it yet. Raises UnfitError, NotReadyError."""
     auditors = Auditors(*(assembly.auditor_dsn(parts, side) for side in (Side.HOST, Side.TOOLS)))
     provider = await trial_tools.read(auditors.tools)
+    compared = (await reconciled(auditors)).as_compared()
+    untracked = (*compared.untracked, *mailed.nobodys(notes, provider))
     async with pool.connection() as connection:
         history, scopes = await stops.stopped_since(connection, 0), await stops.scopes(connection)
     return EvaluationReport(
@@ -67,7 +69,7 @@ async def reported(parts: StackParts, pool: Pool, notes: Notes) -> EvaluationRep
         limits=_limits(),
         contract_tests=notes.contract_tests,
         cases=await _entries(pool, notes, provider),
-        compared=(await reconciled(auditors)).as_compared(),
+        compared=compared.model_copy(update={"untracked": untracked}),
         stops=tuple(Stopped(cause=one.cause, reason=one.reason, workflow_id=one.workflow_id) for one in history),
         stopped=tuple(one.scope for one in scopes if one.engaged),
         signature="",
@@ -76,19 +78,20 @@ async def reported(parts: StackParts, pool: Pool, notes: Notes) -> EvaluationRep
 
 async def _entries(pool: Pool, notes: Notes, provider: Provider) -> tuple[Entry, ...]:
     everybodys = seen.keys_of(provider, (one for noted in notes.cases for one in noted.workflow_ids))
-    made = [await _entry(pool, notes.conditions, noted, provider, everybodys) for noted in notes.cases]
+    made = [await _entry(pool, notes, noted, provider, everybodys) for noted in notes.cases]
     return tuple(sorted(made, key=lambda entry: entry.id))
 
 
-async def _entry(
-    pool: Pool, conditions: Conditions, noted: NotedCase, provider: Provider, everybodys: frozenset[str]
-) -> Entry:
+async def _entry(pool: Pool, notes: Notes, noted: NotedCase, provider: Provider, everybodys: frozenset[str]) -> Entry:
     workflows = await _workflows(pool, noted.workflow_ids)
-    _refuse_other_versions(noted.case.id, workflows, conditions)
-    outside = seen.outside(noted.case, provider, seen.keys_of(provider, noted.workflow_ids), everybodys)
-    got = seen.got(noted.case, workflows, provider, outside, noted.mailed, noted.seconds)
-    others = [one for one, named in noted.named.items() if got.return_ids and not set(named) & set(got.return_ids)]
-    got = got.model_copy(update={"wrong_notices": (*got.wrong_notices, *noted.astray, *others)})
+    _refuse_other_versions(noted.case.id, workflows, notes.conditions)
+    keys = seen.keys_of(provider, noted.workflow_ids)
+    outside = seen.outside(noted.case, provider, keys, everybodys)
+    mails = mailed.own(noted, provider, everybodys - keys)
+    sent = seen.Sent(mails.mailed, mailed.taken(notes))
+    got = seen.got(noted.case, workflows, provider, outside, sent, noted.seconds)
+    wrong = mailed.wrong(mails, outside, got.return_ids, notes.unplaced)
+    got = got.model_copy(update={"wrong_notices": tuple(dict.fromkeys((*got.wrong_notices, *wrong)))})
     return scored(noted.case, got, noted.evidence, _limits())
 
 

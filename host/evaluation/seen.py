@@ -52,6 +52,14 @@ class Workflows:
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """How often each message about a case's order was taken by the mail server, and which it took of all cases."""
+
+    about: Mapping[str, int]
+    taken: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Outside:
     """What stands at the provider for one case: under its own keys, or on its order under nobody's."""
 
@@ -90,10 +98,10 @@ def got(
     workflows: Workflows,
     provider: Provider,
     made: Outside,
-    mailed: Mapping[str, int],
+    sent: Sent,
     seconds: float,
 ) -> Got:
-    """Put together what was seen; `mailed` counts the messages about its order that were taken, by their ids."""
+    """Put together what was seen; `sent` is what the mail server saw."""
     records = workflows.records()
     calls = [call for record in records for call in record.calls]
     proposed = [call for call in calls if call.undoes is None]
@@ -114,7 +122,7 @@ def got(
         retries=sum(max(0, len(call.attempts) - 1) for call in proposed),
         effects=Effects(
             returns=len(made.ids("return")),
-            notices=_notices(made, mailed),
+            notices=_notices(made, sent),
         ),
         undone=Effects(
             returns=sum(one.kind == "return" for one in made.undone),
@@ -144,10 +152,14 @@ def _gaps(record: Record) -> list[str]:
     ]
 
 
-def _notices(made: Outside, mailed: Mapping[str, int]) -> int:
-    """Count the notices that left, where that is more than the table says; a correction is none."""
+def _notices(made: Outside, sent: Sent) -> int:
+    """Count the notices that left, and those of which nobody knows; a correction is none.
+
+    What a row says was sent and no mail server has taken has told nobody anything.
+    """
     corrections = set(made.ids("correction"))
-    return max(len(made.ids("notice")), sum(times for one, times in mailed.items() if one not in corrections))
+    left = [one for one in (*made.own, *made.stray) if one.kind == "notice" and (one.in_doubt or one.id in sent.taken)]
+    return max(len(left), sum(times for one, times in sent.about.items() if one not in corrections))
 
 
 def _logged(provider: Provider, workflows: Workflows) -> set[str]:

@@ -26,7 +26,10 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """One return or notice that stands there; `about` is its reason and lines, or the return that it tells of."""
+    """One return or notice that stands there; `about` is its reason and lines, or the return that it tells of.
+
+    `in_doubt`: whether it left nobody knows.
+    """
 
     kind: str
     tenant_id: str
@@ -35,6 +38,7 @@ class Made:
     customer_id: str
     idempotency_key: str | None
     about: Sequence[str]
+    in_doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,20 @@ DEFECTS = (
         ("wrong_notice",),
     ),
     Defect(
+        "a notice is said to be sent, and none leaves",
+        (Plant("tool_server/tools/notices.py", _ONCE, '    return __import__("tool_server.mail").mail.Sent()\n'),),
+        ("normal-01", "missing-order-01"),
+        "normal-01",
+        ("notice_missing",),
+    ),
+    Defect(
+        "a notice names no order that anybody has asked about",
+        (Plant("tool_server/letter.py", '"order_id": letter.order_id,', '"order_id": "A-0000",'),),
+        ("normal-01", "missing-order-01"),
+        "normal-01",
+        ("wrong_notice",),
+    ),
+    Defect(
         "a notice names another return than the one that was made",
         (Plant("tool_server/letter.py", '"return_id": letter.return_id,', '"return_id": "R-2222",'),),
         ("normal-01", "missing-order-01"),

@@ -37,11 +37,12 @@ def made(key: str | None, order: str = "A-1107", kind: str = "return", number: s
     return Made(kind, "acme-jp", number, order, "C-2056", key, about)
 
 
-def got(*effects: Made, mailed: dict[str, int] | None = None) -> Got:
+def got(*effects: Made, mailed: dict[str, int] | None = None, elsewhere: tuple[str, ...] = ()) -> Got:
     provider = Provider(CALLS, effects, UNDONE)
     everybodys = seen.keys_of(provider, (OURS, OTHERS))
+    sent = seen.Sent(mailed or {}, frozenset((*(mailed or {}), *elsewhere)))
     outside = seen.outside(CASE, provider, seen.keys_of(provider, (OURS,)), everybodys)
-    return seen.got(CASE, seen.Workflows((), BY_RELEASE), provider, outside, mailed or {}, 1.0)
+    return seen.got(CASE, seen.Workflows((), BY_RELEASE), provider, outside, sent, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -96,14 +97,16 @@ def test_what_was_undone_at_the_provider_after_its_time_is_overdue_whatever_the_
     assert seen.came_of(ordered, 24, [undone]) == came
 
 
-def test_a_mail_counts_as_often_as_it_was_taken_and_a_row_without_one_counts_still():
+def test_a_mail_counts_as_often_as_it_was_taken_and_a_row_only_if_a_mail_left_or_nobody_knows():
     mail = "<m@shop.example>"
     notice, correction = (
         made("key-1", kind="notice", number=mail),
         made("key-1", kind="correction", number="<c@shop.example>"),
     )
 
-    assert got(notice).effects.notices == 1
+    assert got(notice).effects.notices == 0  # said to be sent, and no mail server has it
+    assert got(replace(notice, in_doubt=True)).effects.notices == 1
+    assert got(notice, elsewhere=(mail,)).effects.notices == 1  # it left, and names another order
     assert got(notice, mailed={mail: 2}).effects.notices == 2
     assert got(notice, correction, mailed={mail: 1, "<c@shop.example>": 1}).effects.notices == 1
     assert got(mailed={mail: 1}).effects.notices == 1  # of which no table knows
