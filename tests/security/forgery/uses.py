@@ -284,6 +284,14 @@ SMUGGLED = [
             ("another revision in its header", {"MCP-Protocol-Version": LEGACY}),
         )
     ),
+    *(
+        Attempt(  # what stands in front routes by the one, and what stands behind reads the other
+            "a call beside the call", f"a second {line.decode()}",
+            lambda f, line=line: f.call(f.token(tool="create_return"), "create_return", more=(line,)),
+            Answer(400, about=line.decode(), logged="invalid_request"),
+        )
+        for line in (b"Mcp-Name: get_order", b"Mcp-Method: tools/list", b"MCP-Protocol-Version: 2025-11-25")
+    ),
 ]  # fmt: skip
 
 
