@@ -26,7 +26,8 @@ SERVER_MUST: dict[str, tuple[str, ...]] = {
         "contract/edge_rate::a_principal_above_its_rate_is_told_to_wait_and_nothing_is_executed",
         "contract/edge_rate::a_tenant_has_a_rate_of_its_own_whoever_calls"),
     "what people and models are shown of an output paints and turns nothing": (
-        f"{_ONE}what_is_not_to_be_seen_is_an_escape_in_the_text_of_a_result_and_itself_in_its_structured_part",),
+        f"{_ONE}what_is_not_to_be_seen_is_an_escape_in_the_text_of_a_result_and_itself_in_its_structured_part",
+        f"{_ONE}what_a_refusal_quotes_of_a_call_is_an_escape_in_its_text_too"),
     "a revision that is not served is refused in every request, with those that are": (
         "contract/edge_messages::a_revision_that_is_not_served_is_refused_on_every_request",
         "contract/edge_messages::what_the_new_revision_wants_named_in_every_request_is_not_guessed_at",

@@ -11,6 +11,7 @@ import pytest
 
 from shared_contracts.base import Contract
 from shared_contracts.contract import Scope
+from shared_contracts.digest import digest
 from shared_contracts.task_token import Purpose, Use
 from shared_contracts.tools import TOOLS
 from tests.support.tool_orders import line, order
@@ -94,13 +95,15 @@ def test_a_key_of_another_customer_tells_nothing_and_answers_nothing(shop: Shop)
     ],
 )
 def test_a_token_for_another_call_is_refused_and_logged(shop: Shop, change: dict[str, Any], code: str) -> None:
+    arguments = {**ORDER, **RETURN}
+
     async def scene(tools: Dispatcher) -> Answer:
-        arguments = {**ORDER, **RETURN}
         return await ask(tools, "create_return", arguments, **({"idempotency_key": "K"} | change))
 
     assert code_of(shop.run(scene)) == code
     assert shop.one(NOTHING_MADE) == 0
-    assert shop.rows("SELECT tool, outcome FROM calls.log") == [("create_return", code)]
+    logged = shop.rows("SELECT tool, outcome, arguments_sha256 FROM calls.log")
+    assert logged == [("create_return", code, digest(arguments))]  # what was sent, whatever the token was for
 
 
 def test_an_outside_hosts_reading_token_needs_no_digest_and_no_resource(shop: Shop) -> None:

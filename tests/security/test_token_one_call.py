@@ -267,3 +267,16 @@ def test_what_is_not_to_be_seen_is_an_escape_in_the_text_of_a_result_and_itself_
     assert result["structuredContent"]["note"] == UNSEEN
     assert result["structuredContent"]["lines"][0]["name"] == f"湯のみ{UNSEEN}"
     assert not any(byte < 0x20 and byte not in b"\r\n" for byte in response.content)
+
+
+@ERAS
+def test_what_a_refusal_quotes_of_a_call_is_an_escape_in_its_text_too(tmp_path, era):
+    given = {"order_id": f"A-1{UNSEEN}"}
+    with whole(tmp_path) as it:
+        response = it.server.call("get_order", given, token=it.token("get_order", ORDER), era=era)
+    result = json.loads(response.content.split(b"data: ")[-1])["result"]
+    text = result["content"][0]["text"]
+    assert text.isprintable()
+    assert json.loads(text) == {"error": result["_meta"][ERROR_META]}
+    assert "\u202e" in result["_meta"][ERROR_META]["message"]  # it is quoted, so that there was something to escape
+    assert not any(byte < 0x20 and byte not in b"\r\n" for byte in response.content)
