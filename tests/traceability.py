@@ -177,12 +177,14 @@ TABLE: tuple[Row, ...] = (
         "integration/record_heads::a_call_is_sealed_within_a_second_by_the_server_that_answered_it",
         "integration/tool_server_connections::what_a_call_did_its_token_and_its_row_in_the_log_are_of_one_commit",
         "integration/record_seal::a_row_that_commits_late_under_an_earlier_number_is_sealed_by_the_next_batch",
-        "integration/record_kept::a_sealer_that_is_killed_in_the_middle_of_a_batch_leaves_no_gap_and_no_lock")),
+        "integration/record_kept::a_sealer_that_is_killed_in_the_middle_of_a_batch_leaves_no_gap_and_no_lock",
+        "integration/record_locks::no_role_keeps_the_record_from_being_sealed_by_all_the_locks_that_it_may_take")),
     Row("the record: verified offline, kept so long, words erased", (
         "e2e/cli_audit::an_export_is_verified_on_another_machine_with_a_copy_of_the_public_keys",
         "integration/record_kept::what_is_too_old_is_cut_behind_a_signed_head_and_the_rest_verifies",
         "integration/record_cut::what_is_older_than_the_set_days_goes_on_each_side_and_nothing_else",
         "integration/record_cut::what_is_wrong_is_named_by_the_commands_and_nothing_of_it_is_cut",
+        "integration/record_cut::the_tool_servers_own_command_cuts_no_line_that_is_not_what_was_sealed",
         "integration/record_kept::words_that_are_erased_are_gone_from_the_row_and_the_chain_stays_whole")),
     Row("what anybody typed is in no log, handover, export or report", (
         "e2e/cli_canary::what_was_typed_is_put_out_nowhere_but_where_the_runbook_says_so",

@@ -190,11 +190,19 @@ def revoke(
         _say(asyncio.run(revoke_token(dsn, jti, operator())))
 
 
-@app.command(epilog=_EXITS)
-def cut() -> None:
+@app.command(epilog=_EXITS.replace("2 bad", "1 not whole, nothing was cut · 2 bad"))
+def cut(
+    unverified: Annotated[
+        bool,
+        typer.Option(
+            "--unverified", help="Do not look first: what told of a row that is gone is gone then. Export before."
+        ),
+    ] = False,
+) -> None:
     """Take out of the log what is older than KESSAI_TOOLS_RECORD_DAYS days, up to a signed head, which stays.
 
-    What is left verifies as before: `kessai audit verify`. Export first what has to be kept elsewhere.
+    It takes out nothing where a line is not what was sealed, or not in its place. Whose keys have signed the heads,
+    and what the host has seen, `kessai audit verify` alone can tell. Export first what has to be kept elsewhere.
     """
     from datetime import UTC, timedelta
 
@@ -206,7 +214,8 @@ def cut() -> None:
     if owner.record_days is None:
         raise typer.BadParameter("KESSAI_TOOLS_RECORD_DAYS is missing: how many days of the log are kept, such as 730")
     before = datetime.now(UTC) - timedelta(days=owner.record_days)
-    last = asyncio.run(seals.cut(owner.migrate_dsn.get_secret_value(), before, operator()))
+    dsn = owner.migrate_dsn.get_secret_value()
+    last = asyncio.run(seals.cut(dsn, before, operator(), verify_first=not unverified))
     _say(f"the log begins behind line {last}" if last else f"nothing is older than {owner.record_days} days")
 
 

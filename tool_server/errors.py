@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ToolServerError(Exception):
-    """The tool server cannot do what was asked. `exit_code` is the command line's: 15 not ready, 2 bad input."""
+    """The tool server cannot do what was asked. `exit_code` is the command line's: 15, 2 bad input, 1 not whole."""
 
     exit_code = 15
 

@@ -87,7 +87,7 @@ async def cut(settings: Settings, keys: list[Path], *, verify_first: bool, as_js
         async with await AsyncConnection.connect(place.dsn, autocommit=True) as connection:
             last = await seals.cut(connection, before, operator())
         if place.parts is not None:
-            program = assembly.cut_log(place.parts, days)
+            program = assembly.cut_log(place.parts, days, verify_first=verify_first)
             await run_to_end(place.parts.home, program, MIGRATION_SECONDS_MAX)
     if as_json:
         write_json(dump(RecordCut(before=before, host_cut_to=last, tools_too=place.parts is not None)))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -136,7 +136,7 @@ class Walk:
         self.heads: dict[int, Head] = {}
         self.witnessed: dict[int, list[Head]] = {}
         self.restored = {one.n for one in chain.restored}
-        self.restores_told: list[int] = []  # the lines of those acts
+        self.restores_told: dict[int, Restored] = {}  # by those acts themselves
         self.batch: list[Line] = []
         self.suspects: list[Line] = []  # their place is not the one that was written down
         self.explained = False  # something is wrong with this batch that has been named
@@ -229,7 +229,7 @@ class Walk:
         if line.source == "act" and said.get("relation") in CUTS and said.get("key") == {"n": self.out.first - 1}:
             self.cut_told = True
         if line.source == "act" and said.get("relation") in RESTORES:
-            self.restores_told.append(line.n)
+            self._restore_told(said.get("key"))
         if line.erased:
             self.out.erased.append(line.row_id)
         if not fits:
@@ -316,13 +316,20 @@ class Walk:
             if f"audit:{row_id}" not in self.erasures:
                 self._find(Kind.CHANGED, 0, (f"audit {row_id}",), "its words are gone, and nobody's act says so")
 
+    def _restore_told(self, key: object) -> None:
+        match key:
+            case {"k": int(k), "n": int(n), "seen": int(seen)}:
+                self.restores_told[k] = Restored(n, seen)
+            case _:
+                pass  # of before it named them, or nonsense
+
     def _restores(self) -> None:
-        """A restore excuses what is gone, so that each has to be an act of the record itself, behind where it ended."""
-        told = sorted(self.restores_told, reverse=True)
-        for number, one in enumerate(sorted(self.of.restored, key=lambda one: -one.n)):
-            if number >= len(told) or told[number] <= one.n:
-                gone = (f"lines after {one.n}",)
-                self._find(Kind.REMOVED, one.n, gone, "they are said to be lost by a restore, and nobody's act says so")
+        """A restore excuses what is gone, so that what each excuses has to be what an act of the record says."""
+        told = [one for _, one in sorted(self.restores_told.items())]
+        for said, one in zip_longest(self.of.restored, told):
+            if said is not None and said != one:
+                gone = (f"lines after {said.n}",)
+                self._find(Kind.REMOVED, said.n, gone, "they are said to be lost by a restore, and no act says so")
 
     def _find(self, kind: Kind, n: int, rows: tuple[str, ...], why: str) -> None:
         self.out.findings.append(Finding(self.of.side, kind, n, rows, why))

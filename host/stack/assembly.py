@@ -173,10 +173,11 @@ def note_restored(parts: StackParts) -> Program:
     return _command(parts, "note_restored", python_module(TOOLS, "restored"), _tools_owner(parts))
 
 
-def cut_log(parts: StackParts, days: int) -> Program:
+def cut_log(parts: StackParts, days: int, *, verify_first: bool) -> Program:
     """The tool server's own operator's act on its log."""
     settings = _tools_owner(parts) | {"KESSAI_TOOLS_RECORD_DAYS": str(days)}
-    return _command(parts, "cut_log", python_module(TOOLS, "cut"), settings)
+    looked = () if verify_first else ("--unverified",)
+    return _command(parts, "cut_log", python_module(TOOLS, "cut", *looked), settings)
 
 
 def trust_approver(parts: StackParts, file: Path) -> Program:

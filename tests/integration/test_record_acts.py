@@ -143,7 +143,7 @@ async def test_acts_outlive_a_cut_and_what_was_changed_before_it_is_not_taken_fo
         later = datetime.now(UTC) + timedelta(hours=1)
         async with await AsyncConnection.connect(kept.admin, autocommit=True) as owner:
             assert await seals.cut(owner, later, "ito") > 0
-        assert await tool_seals.cut(shop.database.owner, later, "ito") > 0
+        assert await tool_seals.cut(shop.database.owner, later, "ito", verify_first=False) > 0
         await kept.seal()
         verdicts = await kept.verified()
         found = {side: [(one.kind, one.rows) for one in verdict.findings] for side, verdict in verdicts.items()}

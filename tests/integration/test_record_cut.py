@@ -49,13 +49,13 @@ def settings(kept: Kept, directory: Path, **more: Any) -> tuple[Settings, list[P
     return Settings(**(links | more)), [keys]
 
 
-async def kessai_tools_cut(monkeypatch: pytest.MonkeyPatch, dsn: str, days: int | None) -> int:
+async def kessai_tools_cut(monkeypatch: pytest.MonkeyPatch, dsn: str, days: int | None, *options: str) -> int:
     """Run the other program's command line, whose loop is its own."""
     monkeypatch.setenv("KESSAI_TOOLS_MIGRATE_DSN", dsn)
     monkeypatch.delenv("KESSAI_TOOLS_RECORD_DAYS", raising=False)
     if days is not None:
         monkeypatch.setenv("KESSAI_TOOLS_RECORD_DAYS", str(days))
-    monkeypatch.setattr(sys, "argv", ["kessai-tools", "cut"])
+    monkeypatch.setattr(sys, "argv", ["kessai-tools", "cut", *options])
 
     def run() -> int:
         with pytest.raises(SystemExit) as ended:
@@ -144,4 +144,39 @@ async def test_what_is_wrong_is_named_by_the_commands_and_nothing_of_it_is_cut(
         assert await audit.cut(alone, [], verify_first=False, as_json=False) is Exit.DONE
         assert kept.host("SELECT count(*) FROM seal_link") == [(0,)]
         put_back()
+        kept.forget()
+
+
+# of a log that is older than what is kept: what is done to it, and whether that is seen from this side alone
+SPOILED_THERE = [
+    (("DELETE FROM calls.log WHERE seq = {CALL}",), True),
+    (("UPDATE calls.log SET sub = 'nobody' WHERE seq = {CALL}",), True),
+    (("DELETE FROM calls.seal_link WHERE n = 1",), True),
+    (("DELETE FROM calls.seal_link WHERE n = (SELECT max(n) FROM calls.seal_link)",), True),
+    (("UPDATE calls.seal_link SET sealed = replace(sealed, 'create_return', 'get_order')",
+      "UPDATE calls.log SET tool = 'get_order'"), True),
+    (("UPDATE calls.seal_chain SET chain_id = gen_random_uuid()",), True),
+    (("UPDATE calls.seal_head SET signed = 'x'",), False),
+]  # fmt: skip
+
+
+@asynchronous
+async def test_the_tool_servers_own_command_cuts_no_line_that_is_not_what_was_sealed(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    owner, links = shop.database.owner, "SELECT count(*) FROM calls.seal_link"
+    async with record(shop) as kept:
+        await kept.seal()
+        kept.tools("UPDATE calls.seal_head SET at = at - interval '2 days'")
+        put_back, numbers = kept.remember(), kept.numbers("N-2")
+        for statements, seen in SPOILED_THERE:
+            kept.tools(*(numbers(one) for one in statements))
+            held = kept.tools(links)
+            ended = await kessai_tools_cut(monkeypatch, owner, 1)
+            assert (ended, kept.tools(links) == held) == ((1, True) if seen else (0, False)), statements
+            assert ("is not what was sealed; nothing was cut" in capsys.readouterr().err) is seen
+            if seen:
+                assert await kessai_tools_cut(monkeypatch, owner, 1, "--unverified") == 0
+                assert kept.tools(links) == [(0,)]
+            put_back()
         kept.forget()

@@ -138,7 +138,7 @@ async def test_what_is_too_old_is_cut_behind_a_signed_head_and_the_rest_verifies
             assert await seals.cut(owner, datetime.now(UTC) - timedelta(days=1), "ito") == 0
             last = await seals.cut(owner, later, "ito")
             assert await seals.cut(owner, later, "ito") == 0
-        tools_last = await tool_seals.cut(shop.database.owner, later, "ito")
+        tools_last = await tool_seals.cut(shop.database.owner, later, "ito", verify_first=True)
         kept.note("N-5")
         await kept.seal()
         verdicts = await kept.verified()
@@ -193,8 +193,23 @@ async def test_after_a_restore_of_both_sides_what_the_backup_does_not_hold_is_co
         kept.note("N-6")
         await kept.seal()
         verdict = (await kept.verified())["host"]
+        texts: list[str] = []
+        await sealed.exported(kept.auditors, texts.append)
+        keys = kept.keys
     assert verdict.findings == []
     assert verdict.lost == 1
+    whole = sealed.verified_export([text.encode() for text in texts], keys)
+    assert [(of.findings, of.lost) for of in whole.values()] == [([], 1), ([], 0)]
+    # who would excuse more than was lost, or less, does not say what the two acts say
+    for side, other, number in (("host", "tools", 0), ("tools", "host", 1)):
+        documents = [json.loads(text) for text in texts]
+        for document in documents:
+            for name, of in (("restored", side), ("restored_there", other)):
+                if name in document and document["side"] == of:
+                    document[name][0][number] += 1
+        spoiled = sealed.verified_export([json.dumps(one).encode() for one in documents], keys)
+        assert Kind.REMOVED in {finding.kind for finding in spoiled[side].findings}
+        assert "no act says so" in spoiled[side].findings[-1].why
 
 
 TAKEN_BACK = (

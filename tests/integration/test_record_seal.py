@@ -235,7 +235,7 @@ NOT_HOSTS = (
 )  # fmt: skip
 NOT_TOOLS = (
     "TABLE calls.log", "TABLE calls.act", "TABLE calls.seal_link", "DELETE FROM calls.seal_head", "TABLE orders.orders",
-    "SELECT calls.cut_record(now(), 'x')",
+    "SELECT calls.cut_record(now(), 'x', true)",
 )  # fmt: skip
 
 

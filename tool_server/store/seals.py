@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, errors
 
 from shared_contracts.seal import Head, SealLag, Signer
+from tool_server.errors import ToolServerError
 from tool_server.store.pool import Pool
 from tool_server.store.queries import queries
 
 _SQL = queries("seals")
 BATCH = 500
+
+
+class NotWholeError(ToolServerError):
+    """Some of the log is not what was sealed of it: what tells of that would go with a cut."""
+
+    exit_code = 1
 
 
 async def seal_batch(pool: Pool, signer: Signer) -> int:
@@ -44,8 +51,17 @@ async def lag(pool: Pool) -> SealLag:
     return SealLag(waits=waits, signed=signed, kept=kept)
 
 
-async def cut(dsn: str, before: datetime, actor: str) -> int:
-    """Take out what was sealed before a time, as the owner; give the line behind which the log begins, 0 for none."""
+async def cut(dsn: str, before: datetime, actor: str, *, verify_first: bool) -> int:
+    """Take out what was sealed before a time, as the owner; give the line behind which the log begins, 0 for none.
+
+    Raises NotWholeError where some of it is not as it was sealed.
+    """
+    parameters = {"before": before, "actor": actor, "unverified": not verify_first}
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
-        row = await (await connection.execute(_SQL["cut"], {"before": before, "actor": actor})).fetchone()
+        try:
+            row = await (await connection.execute(_SQL["cut"], parameters)).fetchone()
+        except errors.CheckViolation as error:
+            if error.diag.constraint_name != "whole":
+                raise
+            raise NotWholeError(f"{error.diag.message_primary}; nothing was cut") from error
     return 0 if row is None else int(row[0])

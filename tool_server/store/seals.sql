@@ -16,4 +16,4 @@ SELECT calls.witness_head(%(n)s, %(signed)s)
 SELECT waits, signed, kept FROM calls.seal_standing()
 
 -- name: cut
-SELECT calls.cut_record(%(before)s, %(actor)s)
+SELECT calls.cut_record(%(before)s, %(actor)s, %(unverified)s)

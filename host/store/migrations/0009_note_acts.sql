@@ -21,7 +21,8 @@ CREATE FUNCTION acted() RETURNS TABLE (relation text, key text[], later text[], 
            ('stop_log', ARRAY['stop_id'], '{}', '1'), ('reconciliation', ARRAY['reconciliation_id'], '{}', '1'),
            ('release_log', ARRAY['act_id'], '{}', '1'), ('rollout_log', ARRAY['act_id'], '{}', '1'),
            ('admission', ARRAY['workflow_id'], '{}', '1'), ('case_check', ARRAY['workflow_id', 'actor'], '{}', '1'),
-           ('seal_cut', ARRAY['n'], '{}', '1'), ('seal_restored', ARRAY['k'], '{}', '1')
+           -- what excuses missing lines is read from the sealed line itself
+           ('seal_cut', ARRAY['n'], '{}', '1'), ('seal_restored', ARRAY['k', 'n', 'seen'], '{}', '1')
 $$;
 CREATE FUNCTION note_act() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

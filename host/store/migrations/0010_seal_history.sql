@@ -53,7 +53,7 @@ CREATE TABLE seal_restored (
     at   timestamptz NOT NULL
 );
 CREATE TRIGGER noted AFTER INSERT ON seal_cut FOR EACH ROW EXECUTE FUNCTION note_act('{n}', '{}');
-CREATE TRIGGER noted AFTER INSERT ON seal_restored FOR EACH ROW EXECUTE FUNCTION note_act('{k}', '{}');
+CREATE TRIGGER noted AFTER INSERT ON seal_restored FOR EACH ROW EXECUTE FUNCTION note_act('{k,n,seen}', '{}');
 
 CREATE FUNCTION sha256_hex(p text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT encode(sha256(convert_to(p, 'UTF8')), 'hex') $$;
 CREATE FUNCTION utc_text(p timestamptz) RETURNS text LANGUAGE sql STABLE AS
@@ -125,9 +125,12 @@ END $$;
 -- Chain what is new, at most so many lines; gives what wants a signature. Nobody waits: who is not alone seals nothing.
 -- A row is looked for from the horizon of the batch before on, below which no transaction was left that could still
 -- write, so that one which commits late, under whatever number, is found by the next batch.
+-- It is planned once in a session, since each line's own plan costs more than the line, and by keys alone, as the tables
+-- may be empty then.
 CREATE FUNCTION seal_batch(p_most integer)
 RETURNS TABLE (chain_id uuid, n bigint, chained text, horizon text, whole boolean, at text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off AS $$
 #variable_conflict use_column
 DECLARE
     v_from xid8;
@@ -139,9 +142,13 @@ DECLARE
     r      record;
 BEGIN
     PERFORM refuse_old_snapshot();
-    IF NOT pg_try_advisory_xact_lock(118058463519597) THEN
+    -- No program's role has the right to a lock that is in the way of this one: not the advisory ones, which anybody may
+    -- take, and not ROW EXCLUSIVE, which preparing a statement takes before a right is asked for.
+    BEGIN
+        LOCK TABLE seal_chain IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
+    EXCEPTION WHEN lock_not_available THEN
         RETURN;
-    END IF;
+    END;
     IF NOT EXISTS (SELECT FROM seal_chain) THEN
         INSERT INTO seal_chain DEFAULT VALUES;
     END IF;
@@ -178,7 +185,7 @@ BEGIN
                             ARRAY(SELECT e.step || '/' || e.attempt FROM effect e
                                    WHERE e.workflow_id = w.workflow_id AND e.outcome IS NOT NULL ORDER BY 1) AS closed
                        FROM workflow w
-                      WHERE w.workflow_id IN (SELECT a.workflow_id FROM seal_link l JOIN audit a ON a.audit_id::text = l.row_id
+                      WHERE w.workflow_id IN (SELECT a.workflow_id FROM seal_link l JOIN audit a ON a.audit_id = l.row_id::bigint
                                                WHERE l.source = 'audit' AND l.n > v_n - v_seen AND a.workflow_id IS NOT NULL)
                       ORDER BY 1) c
                   WHERE NOT EXISTS (SELECT FROM seal_link l WHERE l.source = 'history' AND l.row_id = concat_ws(
@@ -261,7 +268,7 @@ CREATE FUNCTION cut_record(p_before timestamptz, p_by text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 DECLARE v seal_head%ROWTYPE;
 BEGIN
-    PERFORM pg_advisory_xact_lock(118058463519597);
+    LOCK TABLE seal_chain IN SHARE UPDATE EXCLUSIVE MODE;  -- as the sealer does
     -- a clock that was wrong for a while makes no head old that is none
     SELECT * INTO v FROM seal_head h WHERE h.signed IS NOT NULL AND h.at < p_before
        AND NOT EXISTS (SELECT FROM seal_head e WHERE e.n < h.n AND e.at >= p_before) ORDER BY h.n DESC LIMIT 1;
