@@ -179,6 +179,13 @@ def elsewhere(settings: Settings) -> str | None:
     return ", ".join(chosen) if chosen else None
 
 
+def connections(settings: Settings) -> dict[str, str]:
+    """Give the connection strings that are set, by the names of their variables."""
+    names = ("dsn", "migrate_dsn", "sealer_dsn", "audit_host_dsn", "audit_tools_dsn")
+    found: dict[str, SecretStr | None] = {f"{PREFIX}{name}".upper(): getattr(settings, name) for name in names}
+    return {name: dsn.get_secret_value() for name, dsn in found.items() if dsn is not None}
+
+
 def of_auditors(settings: Settings) -> list[str]:
     """Name the auditors' connections that are set. They are for what compares both sides, and for no other program."""
     names = ("audit_host_dsn", "audit_tools_dsn")

@@ -352,7 +352,7 @@ class RestoreView(Contract):
 
 
 class CheckView(Contract):
-    """One check; `mend` is empty where all is well."""
+    """One check; `mend` is empty where all is well. With one, what is well is warned of: it works, and may be unsafe."""
 
     check: str
     well: bool

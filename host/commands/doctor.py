@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from psycopg.errors import InsufficientPrivilege
 from rich.text import Text
 
-from host.commands import doctor_seals, stopped
+from host.commands import doctor_lines, doctor_seals, stopped
 from host.commands.exits import Exit
 from host.commands.output import command, console, write_json
 from host.commands.rollout_read import said_now
@@ -24,6 +24,7 @@ from host.rights import read_authorization
 from host.settings import (
     Settings,
     SettingsError,
+    connections,
     elsewhere,
     home_root,
     libpq_variables,
@@ -73,8 +74,9 @@ async def doctor(*, as_json: bool) -> Exit:
 def _show(view: Checks) -> None:
     to = console()
     for one in view.checks:
-        to.print(Text("ok    ", style="green") if one.well else Text("FAIL  ", style="red"), end="")
-        said = one.detail if one.well else f"{one.detail.rstrip('.')}; {one.mend}"
+        warned = Text("ok    ", style="green") if one.mend == "" else Text("warn  ", style="yellow")
+        to.print(warned if one.well else Text("FAIL  ", style="red"), end="")
+        said = one.detail if one.mend == "" else f"{one.detail.rstrip('.')}; {one.mend}"
         to.print(plain(f"{one.check}: {said}"), soft_wrap=True)
 
 
@@ -92,6 +94,11 @@ async def _findings() -> AsyncIterator[Check]:
     for finding in look.check_environment(libpq_variables()):
         yield finding
     yield look.check_auditors(of_auditors(settings), elsewhere(settings))
+    lines = list(doctor_lines.checks(settings.server_url, connections(settings)))
+    for finding in lines:
+        yield finding
+    if not all(finding.well for finding in lines):
+        return
     async for finding in _own_stack(settings) if found is None else _elsewhere(settings, found):
         yield finding
 
@@ -183,7 +190,7 @@ async def _database(dsn: str) -> list[Check]:
             rollout = await _rollout(connection)
     except NotReadyError as error:
         return [*findings, Check("schema", False, str(error), "kessai migrate")]
-    mend = f"let KESSAI_DSN name {WORKS_AS}, which writes through functions alone"
+    mend = "" if rights.narrow else f"let KESSAI_DSN name {WORKS_AS}, which writes through functions alone"
     said = f"{rights.role}" + ("" if rights.narrow else " may do more than the engine needs")
     return [
         *findings,
@@ -199,7 +206,7 @@ async def _rollout(connection: AsyncConnection[Any]) -> list[Check]:
         let_in, whom = await said_now(connection)
     except InsufficientPrivilege:
         return []
-    mend = "kessai rollout open 1 lets the first ones in, kessai rollout waive everybody"
+    mend = "" if let_in else "kessai rollout open 1 lets the first ones in, kessai rollout waive everybody"
     return [Check("rollout", let_in, whom, mend)]
 
 

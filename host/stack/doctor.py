@@ -33,7 +33,7 @@ OVERRIDING = ("PGPASSWORD", "PGOPTIONS", "PGSERVICE", "PGSERVICEFILE", "PGHOSTAD
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line. `mend` is empty where all is well."""
+    """One line. `mend` is empty where all is well; with one, what is well is warned of."""
 
     check: str
     well: bool
