@@ -214,10 +214,11 @@ def test_a_store_that_fails_while_listing_is_an_error_with_a_code(tmp_path, era)
         async def disabled(self) -> frozenset[str]:
             raise OSError("secret detail")
 
-    with running(Failing(), tmp_path) as server:
+    with capture_logs() as lines, running(Failing(), tmp_path) as server:
         response = server.rpc("tools/list", token=server.issuer.probe(), era=era)
-        assert message_of(response)["error"]["data"]["code"] == "unavailable"
-        assert "secret" not in response.text
+    assert message_of(response)["error"]["data"]["code"] == "unavailable"
+    assert "listing_failed" in [line["event"] for line in lines]
+    assert "secret" not in response.text + repr(lines)
 
 
 @ERAS

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from shared_contracts.contract import Tool
 from shared_contracts.errors import ERRORS
@@ -46,7 +47,10 @@ def test_no_tools_result_leaves_outside_of_its_schema(shop: Shop, tool: Tool) ->
         tools._handlers[tool.name] = beside
         return await ask(tools, tool.name, good(tool), key="K")
 
-    assert code_of(shop.run(scene)) == "bad_output"
+    with capture_logs() as lines:
+        assert code_of(shop.run(scene)) == "bad_output"
+    assert [line["tool"] for line in lines if line["event"] == "bad_output"] == [tool.name]
+    assert "that no schema has" not in repr(lines)
     assert not ERRORS["bad_output"].outcome_known  # what has written has written
     assert shop.rows(LOG) == [(tool.name, "bad_output")]
 
@@ -58,9 +62,11 @@ def test_a_bug_in_a_handler_is_told_by_its_code_alone(shop: Shop, name: str, mor
     async def scene(tools: Dispatcher) -> Answer:
         return await ask(tools, name, {**ORDER, **RETURN}, **more)
 
-    answer = shop.run(scene)
+    with capture_logs() as lines:
+        answer = shop.run(scene)
     assert code_of(answer) == "internal_error"
-    assert "Secret" not in str(answer)
+    assert "handler_failed" in [line["event"] for line in lines]
+    assert "Secret" not in str(answer) + repr(lines)
     assert not ERRORS["internal_error"].outcome_known
     assert shop.rows(LOG)[-1] == (name, "internal_error")
     assert effects_of(shop, "K") == 0
