@@ -352,7 +352,7 @@ class RestoreView(Contract):
 
 
 class CheckView(Contract):
-    """One check; `mend` is empty where all is well. With one, what is well is warned of: it works, and may be unsafe."""
+    """One check; `mend` is empty where all is well. With one, what is well is warned of."""
 
     check: str
     well: bool
