@@ -85,6 +85,8 @@ def _comparison(to: Console, made: Comparison, changed: str) -> None:
     add(rows, "unaccounted for", len(made.unaccounted), _ids(made.unaccounted))
     to.print(rows)
     _pair(to, "neighbours by", ", ".join((*chosen.states, *chosen.tools)) or "nothing: no case had failed")
+    for one in made.beside:
+        _pair(to, "worse beside the cases", one)
     _severe(to, made.new, "new severe incidents")
     _differing(to, made.worse, "worse than before")
 

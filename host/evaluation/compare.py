@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from host.evaluation.documents import CompareView, Comparison, Difference, Rate, Side, Unmatched, Verdict
-from host.evaluation.gate import incidents, rescored, unaccounted
+from host.evaluation.gate import gate, incidents, rescored, unaccounted
 from host.evaluation.groups import groups
 from host.evaluation.metrics import matched, rate, rates
 from shared_contracts.evaluation_report import Component, Conditions, Entry, EvaluationReport
 
 # approvals: a run that asks a person less often is another series, whatever was changed to make it so
 SAME = ("dataset_sha256", "seed", "concurrency", "order_snapshot", "policy", "authz", "approvals")
+# what no case shows, and is worse all the same where it was not so before
+_BESIDE = frozenset(
+    {"stop_unasked", "stop_standing", "nothing_compared", "compared_too_little", "contract_test_failed"}
+)
 NOTICE_TOOLS = frozenset({"send_return_notice", "send_correction_notice", "find_notice"})
 SAID: dict[Verdict, str] = {
     "fixed": "every case that had failed is as expected now, and nothing is worse",
@@ -32,8 +36,7 @@ def compare(before: EvaluationReport, after: EvaluationReport) -> CompareView:
     """Compare two reports; says why it does not where they cannot be."""
     old, new = rescored(before), rescored(after)
     refused = tuple(differences(before, after))
-    more = len(unaccounted(after.compared)) > len(unaccounted(before.compared))
-    comparison = None if refused else _compared(old, new, unaccounted(after.compared), more=more)
+    comparison = None if refused else _compared(old, new, unaccounted(after.compared), tuple(_beside(before, after)))
     return CompareView(
         refused=refused,
         changed_component=after.conditions.changed_component,
@@ -44,7 +47,21 @@ def compare(before: EvaluationReport, after: EvaluationReport) -> CompareView:
     )
 
 
-def _compared(old: Sequence[Entry], new: Sequence[Entry], stray: tuple[str, ...], *, more: bool) -> Comparison:
+def _beside(before: EvaluationReport, after: EvaluationReport) -> Iterator[str]:
+    """Say what got worse beside the cases, each kind for itself: less of one makes nothing of another good."""
+    known = {one.code: len(one.ids) for one in gate(before).refused}
+    for one in gate(after).refused:
+        if one.code in _BESIDE and len(one.ids) > known.get(one.code, -1):
+            yield f"{one.code}: {one.said}"
+    for kind in ("untracked", "missing", "duplicate"):
+        was, now = (len(getattr(one.compared, kind)) for one in (before, after))
+        if now > was:
+            yield f"{kind}: {now} by the three-way comparison, {was} before"
+
+
+def _compared(
+    old: Sequence[Entry], new: Sequence[Entry], stray: tuple[str, ...], beside: tuple[str, ...]
+) -> Comparison:
     chosen = groups(old)
     by_id = {entry.id: entry for entry in new}
     severe, known = incidents(new), {(one.id, one.code) for one in incidents(old)}
@@ -60,7 +77,8 @@ def _compared(old: Sequence[Entry], new: Sequence[Entry], stray: tuple[str, ...]
         new=fresh,
         worse=tuple(Unmatched(id=entry.id, problems=entry.problems) for entry in broken),
         unaccounted=stray,
-        verdict=_verdict(fixed, worse=bool(broken or fresh or more)),
+        beside=beside,
+        verdict=_verdict(fixed, worse=bool(broken or fresh or beside)),
     )
 
 
@@ -95,6 +113,8 @@ def differences(before: EvaluationReport, after: EvaluationReport) -> Iterator[D
     old, new = before.conditions, after.conditions
     for name in SAME:
         yield from _differs(name, getattr(old, name), getattr(new, name))
+    if after.made_at < before.made_at:  # the other way round what was broken reads as mended
+        yield from _differs("the report before is the later one", before.made_at, after.made_at)
     yield from _differs("limits", before.limits.model_dump_json(), after.limits.model_dump_json())
     yield from _cases(before.cases, after.cases)
     yield from _changed(old, new)

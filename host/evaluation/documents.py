@@ -284,6 +284,7 @@ class Comparison(Contract):
 
     `severe` are the incidents after, `new` those that were not there before; `worse` the neighbours and controls that
     were as expected before and are not after. `unaccounted`: what the three-way comparison after found, by id.
+    `beside`: what got worse that no case shows, in words.
     """
 
     groups: Groups
@@ -294,6 +295,7 @@ class Comparison(Contract):
     new: tuple[Incident, ...]
     worse: tuple[Unmatched, ...]
     unaccounted: Ids
+    beside: tuple[str, ...]
     verdict: Verdict
 
 

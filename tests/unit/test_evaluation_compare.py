@@ -129,6 +129,27 @@ def test_more_calls_that_nobody_can_account_for_are_a_regression(found):
     assert (made.verdict, made.unaccounted) == ("regression", ("jti-1",))
 
 
+def test_less_of_one_kind_that_nobody_can_account_for_makes_nothing_of_another_good():
+    none = document([])["compared"]
+    before = report(told_wrong(cases()), compared={**none, "untracked": ["jti-1", "jti-2"]})
+    made = made_of(compare(before, report(compared={**none, "duplicate": ["R-1"]}, conditions=conditions(**TOOL))))
+    assert (made.verdict, made.beside) == ("regression", ("duplicate: 1 by the three-way comparison, 0 before",))
+
+
+def test_a_stop_that_was_not_there_before_is_a_regression_whatever_the_cases_show():
+    stop = {"cause": "foreign_data", "reason": "-", "workflow_id": None}
+    stopped = report(stops=[stop], conditions=conditions(**TOOL))
+    made = made_of(compare(report(told_wrong(cases())), stopped))
+    assert (made.verdict, made.worse, made.new) == ("regression", (), ())
+    assert made.beside == ("stop_unasked: all work was stopped, and no case asks for that",)
+    assert made_of(compare(report(told_wrong(cases()), stops=[stop]), stopped)).verdict == "fixed"
+
+
+def test_two_reports_the_wrong_way_round_are_not_compared():
+    later = report(told_wrong(cases()), made_at="2026-08-02T09:00:00Z")
+    assert differing(compare(later, report(conditions=conditions(**TOOL)))) == ["the report before is the later one"]
+
+
 @given(st.lists(st.sampled_from(Code), max_size=5), st.lists(st.sampled_from(Code), max_size=5))
 def test_whatever_fails_before_and_after_each_case_is_in_one_group_and_nothing_worse_is_called_better(old, new):
     def run(codes: list[Code]) -> list[dict[str, Any]]:
