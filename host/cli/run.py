@@ -30,7 +30,11 @@ def run(
     as_of: AsOf = None,
     principal: Principal = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Empty this machine's home first: what earlier runs left there is removed.")
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Empty this machine's home first: what earlier runs left is removed. Not while somebody works there.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:

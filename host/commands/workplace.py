@@ -66,11 +66,11 @@ async def working(settings: Settings) -> AsyncIterator[Workplace]:
 
 
 async def emptied(settings: Settings) -> None:
-    """Empty this machine's home, and only that; raises CommandError where the work is done elsewhere."""
+    """Empty this machine's home, and only that; raises CommandError where the work is done elsewhere, StackError."""
     if links(settings) is not None:
         mend = "It empties this machine's own stack; leave it out, or unset KESSAI_DSN."
         raise CommandError(Exit.BAD_INPUT, "--fresh has nothing to empty", mend)
-    await empty_home(home_root(settings))
+    await empty_home(home_root(settings), only_unused=True)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 from host.stack.assembly import TOOL_SERVER, WORKER
 from host.stack.files import read_json, write_json
 from host.stack.home import Home
+from host.stack.locks import Hold
 from host.stack.place import remembered_place
 from host.stack.postmaster import running_postmaster
 from host.stack.processes import find
@@ -44,6 +45,15 @@ def recorded_mode(home: Home) -> Mode:
 def write_mode(home: Home, mode: Mode) -> None:
     """For the next start, and for `status`."""
     write_json(home.run / "stack.json", {"mode": mode})
+
+
+def in_use(home: Home) -> bool:
+    """Tell whether anybody holds it. Only under the stack's lock: our own probe would refuse whoever wants to."""
+    probe = Hold(holders_lock(home))
+    try:
+        return not probe.exclusive()
+    finally:
+        probe.close()
 
 
 def anything_runs(home: Home) -> bool:

@@ -11,7 +11,7 @@ from host.stack.assembly import TOOL_SERVER, WORKER
 from host.stack.files import read_json
 from host.stack.home import Home, existing_home, obstacle, unfinished
 from host.stack.locks import Hold
-from host.stack.mode import Mode, anything_runs, holders_lock, recorded_mode, stack_lock
+from host.stack.mode import Mode, anything_runs, in_use, recorded_mode, stack_lock
 from host.stack.place import remembered_place
 from host.stack.postmaster import read_pid_file, running_postmaster
 
@@ -82,7 +82,7 @@ def _mode(home: Home) -> tuple[Mode, str]:
             return Mode.DOWN, "nothing runs" + _unless_stopped(recorded)
         if recorded is Mode.UP:
             return recorded, "kessai up started it; kessai down stops it"
-        if _in_use(home):
+        if in_use(home):
             return recorded, "a command uses it and stops it when it ends"
         return recorded, "a command that started it was killed; the next one takes it over, kessai down stops it"
     finally:
@@ -91,15 +91,6 @@ def _mode(home: Home) -> tuple[Mode, str]:
 
 def _unless_stopped(recorded: Mode) -> str:
     return "" if recorded is Mode.DOWN else " any more, though nobody stopped it (a reboot, or it was killed)"
-
-
-def _in_use(home: Home) -> bool:
-    """Only under the stack's lock: whoever wants to hold it now would be refused by our own probe."""
-    probe = Hold(holders_lock(home))
-    try:
-        return not probe.exclusive()
-    finally:
-        probe.close()
 
 
 def _postgres(home: Home) -> PartStatus:

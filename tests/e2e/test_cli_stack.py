@@ -45,6 +45,9 @@ def test_a_stack_that_is_up_is_adopted_and_stays_until_it_is_taken_down(nowhere:
     assert nowhere("down").err.strip() == "nothing ran"
     up = nowhere("up")
     assert up.code == 0, up.err
+    anew = nowhere("run", str(EXAMPLES / "normal.json"), "--fresh")
+    assert (anew.code, anew.out) == (15, "")
+    assert "The stack is up" in anew.err
     pids = {part["name"]: part["pid"] for part in fits(nowhere.status(), "command.status.json")["parts"]}
     assert set(pids) == {"postgres", "tool_server", "worker"}
     nowhere("run", str(EXAMPLES / "normal.json"))
