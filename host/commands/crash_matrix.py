@@ -43,14 +43,11 @@ async def crash_matrix(
         bar("cells", None) as shown,
     ):
         view = await matrix.crash_matrix(home_root(settings), choice, ways, concurrency, _teller(shown))
-    if file is not None:
-        report_file.write(file, dump(view), report_file.OURS)
-    if as_json:
-        write_json(dump(view))
-    else:
-        _show(view)
-        if file is not None:
-            say(f"report  {file}")
+    with report_file.written(file, dump(view), report_file.OURS):
+        if as_json:
+            write_json(dump(view))
+        else:
+            _show(view)
     return Exit.DONE if view.passed else Exit.FAILED
 
 

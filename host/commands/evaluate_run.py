@@ -111,12 +111,10 @@ async def again(settings: Settings, directory: Path | None) -> Exit:
 
 def _written(report: EvaluationReport, file: Path) -> Exit:
     """Write a report and its page, and decide by it."""
-    report_file.write(file, dump(report), report_file.ANYBODYS)
-    view = gate(report)
-    evaluate_sheets.gate(console(), view)
-    of = report.conditions
-    say(f"{len(report.cases)} cases in {report.seconds:.1f} s, {of.concurrency} at a time, seed {of.seed}")
-    say(f"report  {file}")
+    view, of = gate(report), report.conditions
+    with report_file.written(file, dump(report), report_file.ANYBODYS):
+        evaluate_sheets.gate(console(), view)
+        say(f"{len(report.cases)} cases in {report.seconds:.1f} s, {of.concurrency} at a time, seed {of.seed}")
     evaluate_html.beside(report, file)
     return Exit.DONE if view.passed else Exit.FAILED
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from host.commands import report_file
 from host.commands.auditors import auditing
 from host.commands.exits import Exit
-from host.commands.output import add, console, say, table, write_json
+from host.commands.output import add, console, table, write_json
 from host.evaluation.audit import reconciled
 from host.evaluation.documents import Discrepancy, Reconciliation
 from host.evaluation.reconcile import MEANINGS, Comparison, Kind
@@ -29,14 +29,11 @@ async def reconcile(settings: Settings, report: Path | None, *, as_json: bool) -
     file = None if report is None else report_file.place(report, REPORT, report_file.OURS)
     async with auditing(settings) as auditors:
         view = _view(await reconciled(auditors))
-    if file is not None:
-        report_file.write(file, dump(view), report_file.OURS)
-    if as_json:
-        write_json(dump(view))
-    else:
-        _show(view)
-    if file is not None:
-        say(f"report  {file}")
+    with report_file.written(file, dump(view), report_file.OURS):
+        if as_json:
+            write_json(dump(view))
+        else:
+            _show(view)
     if view.agree:
         return Exit.DONE
     return Exit.FAILED if view.compared else Exit.NOTHING_COMPARED

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from host.commands.exits import CommandError, Exit
+from host.commands.output import say
 from host.stack.files import write_new
 
 OURS, ANYBODYS = 0o600, 0o644  # who reads it
@@ -40,11 +42,33 @@ def write(file: Path, document: dict[str, Any], mode: int) -> None:
     """Write it whole, as `--json` prints it; raises CommandError."""
     try:
         _make(file.parent, mode)
+    except OSError as error:
+        raise _unwritable(file, error) from error
+    try:
         write_new(file, json.dumps(document, ensure_ascii=False, indent=2) + "\n", mode)
     except FileExistsError as error:
         raise _there(file, "It came while this ran, and was left as it is.") from error
     except OSError as error:
         raise _unwritable(file, error) from error
+
+
+@contextmanager
+def written(file: Path | None, document: dict[str, Any], mode: int) -> Iterator[None]:
+    """Write it where one is wanted, then show it in the block: what cannot be kept any more is not lost too.
+
+    Raises CommandError, after the block.
+    """
+    unkept: CommandError | None = None
+    try:
+        if file is not None:
+            write(file, document, mode)
+    except CommandError as error:
+        unkept = error
+    yield
+    if unkept is not None:
+        raise unkept
+    if file is not None:
+        say(f"report  {file}")
 
 
 def _make(directory: Path, mode: int) -> None:

@@ -30,10 +30,8 @@ from host.settings import Settings
 from host.store import rollout
 from host.store.errors import InvariantError
 from shared_contracts.base import dump
-from shared_contracts.digest import NotCanonicalError, storable_text
 
 Verdict = Literal["ok", "wrong"]
-REASON_MAX = 2000
 
 
 async def status(settings: Settings, form: str | None, *, as_json: bool) -> Exit:
@@ -142,7 +140,7 @@ def _may(settings: Settings, name: str) -> By:
 async def check(settings: Settings, case: str, verdict: Verdict, name: str, reason: str, *, as_json: bool) -> Exit:
     """Keep what a person found who looked at a case that has ended. Raises CommandError, ActRefusedError."""
     operator, by = operator_of(settings, name, Act.CHECK)
-    why = read_reason(reason, "what is wrong with the case has to be said") if verdict == "wrong" else _said(reason)
+    why = read_reason(reason, "what is wrong with the case has to be said" if verdict == "wrong" else None)
     async with reading(settings) as pool:
         workflow_id = await found_id(pool, case)
         async with pool.connection() as connection:
@@ -157,10 +155,3 @@ async def check(settings: Settings, case: str, verdict: Verdict, name: str, reas
     else:
         console().print(f"{workflow_id} was checked by {by.name}: {verdict}", soft_wrap=True, markup=False)
     return Exit.DONE
-
-
-def _said(reason: str) -> str:
-    try:
-        return storable_text(reason.strip())[:REASON_MAX]
-    except NotCanonicalError as error:
-        raise CommandError(Exit.BAD_INPUT, "--reason holds what cannot be kept", str(error)) from error

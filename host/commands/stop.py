@@ -28,14 +28,19 @@ REASON_MAX = 2000
 IDS_SHOWN = 5
 
 
-def read_reason(text: str, lacking: str = "it needs a reason: whoever comes next has to know why") -> str:
-    """Give the reason as it is kept; raises CommandError, which says what is lacking, where there is none."""
+LACKING = "it needs a reason: whoever comes next has to know why"
+
+
+def read_reason(text: str, lacking: str | None = LACKING) -> str:
+    """Give the reason as it is kept; raises CommandError, which says what is lacking. None: it may be left out."""
     try:
         reason = storable_text(text.strip())
     except NotCanonicalError as error:
         raise CommandError(Exit.BAD_INPUT, "--reason holds what cannot be kept", str(error)) from error
-    if not 1 <= len(reason) <= REASON_MAX:
-        mend = f"Write it with --reason, in at most {REASON_MAX} characters. Nothing was changed."
+    mend = f"Write it with --reason, in at most {REASON_MAX} characters. Nothing was changed."
+    if len(reason) > REASON_MAX:
+        raise CommandError(Exit.BAD_INPUT, f"--reason has {len(reason)} characters", mend)
+    if reason == "" and lacking is not None:
         raise CommandError(Exit.BAD_INPUT, lacking, mend)
     return reason
 

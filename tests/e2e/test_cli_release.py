@@ -111,6 +111,8 @@ def test_a_person_checks_a_case_that_has_ended_and_says_what_is_wrong(stack: Cli
     said = stack("check", workflow, "wrong", "--as", "sato", "--reason", "another order", "--json")
     view = fits(said.json(), "command.check.json")
     assert (view["workflow_id"], view["verdict"], view["by"]) == (workflow, "wrong", "sato")
+    long = stack("check", workflow, "ok", "--as", "sato", "--reason", "x" * 2001)
+    assert (long.code, "2001 characters" in long.err) == (2, True)
     again = stack("check", "checked-1", "ok", "--as", "sato")
     assert (again.code, again.out) == (2, "")
     assert "what was found stays" in again.err

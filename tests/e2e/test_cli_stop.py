@@ -72,7 +72,7 @@ def test_a_second_stop_adds_reads_and_a_third_adds_nothing(kessai: Cli):
         (("stop", "--as", "tanaka", *WHY), "Who could: ito, sato."),
         (("stop", "--as", "", *WHY), "Who could: ito, sato."),
         (("stop", "--as", "ito", "--reason", "  "), "it needs a reason"),
-        (("stop", "--as", "ito", "--reason", "x" * 2001), "it needs a reason"),
+        (("stop", "--as", "ito", "--reason", "x" * 2001), "2001 characters"),
         (("resume", "--as", "ito", *WHY), "Who could: sato."),
         (("resume", "--as", "sato", *WHY), "nothing is stopped"),
         (("resume", "--as", "sato", *WHY, "--full"), "several are driven at a time already"),

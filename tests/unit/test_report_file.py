@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from host.commands.exits import CommandError, Exit
-from host.commands.report_file import ANYBODYS, OURS, place, write
+from host.commands.report_file import ANYBODYS, OURS, place, write, written
 
 
 @pytest.mark.parametrize("mode", [OURS, ANYBODYS])
@@ -37,6 +37,15 @@ def test_a_report_that_came_meanwhile_stays(tmp_path: Path):
     with pytest.raises(CommandError, match="is there already"):
         write(file, {"said": "later"}, ANYBODYS)
     assert [one.read_text("utf-8") for one in tmp_path.iterdir()] == ["{}"]
+
+
+def test_what_cannot_be_kept_any_more_is_shown_before_that_is_said(tmp_path: Path):
+    file = place(tmp_path / "gone", "report.json", OURS)
+    (tmp_path / "gone").write_text("in the way", encoding="utf-8")
+    shown = list[str]()
+    with pytest.raises(CommandError, match="no report can be written"), written(file, {}, OURS):
+        shown.append("the answer")
+    assert shown == ["the answer"]
 
 
 @pytest.mark.parametrize("directory", ["/proc", "/dev/null/report"], ids=["it is there", "it cannot be made"])
