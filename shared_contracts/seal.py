@@ -89,8 +89,7 @@ class Signer:
     def signed(self, kind: str, payload: bytes) -> str:
         """Write a compact JWS of some type, which passes for no other."""
         kid = jwk_of(self.key.public_key()).kid
-        header = canonical_json({"alg": "EdDSA", "kid": kid, "typ": kind})
-        text = f"{_encoded(header)}.{_encoded(payload)}"
+        text = f"{_encoded(_header(kind, kid))}.{_encoded(payload)}"
         return f"{text}.{_encoded(self.key.sign(text.encode()))}"
 
 
@@ -154,11 +153,17 @@ def payload_of(text: str, kind: str, keys: Mapping[str, Ed25519PublicKey]) -> by
     kid = _kid(header, kind)
     if kid not in keys:
         raise UnsealedError("its key is not trusted for this side")
+    if header != _header(kind, kid):
+        raise UnsealedError("its header is spelt otherwise")
     try:
         keys[kid].verify(signature, f"{parts[0]}.{parts[1]}".encode())
     except InvalidSignature:
         raise UnsealedError("its signature does not hold") from None
     return payload
+
+
+def _header(kind: str, kid: str) -> bytes:
+    return canonical_json({"alg": "EdDSA", "kid": kid, "typ": kind})
 
 
 def _kid(header: bytes, kind: str) -> str:

@@ -196,6 +196,7 @@ TABLE: tuple[Row, ...] = (
         "integration/record_guarded::a_right_that_somebody_grants_is_found")),
     Row("requests, answers and files that nobody thought of", (
         "security/fuzz_server::every_request_has_a_valid_answer_its_line_and_no_effect_but_the_allowed_one",
+        "security/fuzz_heads::nothing_but_a_signed_head_is_taken_or_answered_with_the_logs_own",
         "security/fuzz_client::every_answer_has_its_outcome_and_the_next_call_is_made",
         "security/fuzz_files::what_reads_a_file_takes_it_or_says_why_not")),
     Row("no version is installed that an advisory calls bad", (

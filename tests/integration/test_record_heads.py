@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import uuid
 from collections.abc import Iterator
@@ -36,6 +37,9 @@ from tool_server.errors import SettingsError
 from tool_server.sealing import seal_parts
 
 AT = "2026-08-01T00:00:00.000000Z"
+NO_CHARACTER = (
+    base64.urlsafe_b64encode(b'{"alg":"EdDSA","kid":"\\u0000","typ":"kessai-seal+jws"}').rstrip(b"=").decode()
+)
 HEAD = Head(side="host", chain=str(uuid.uuid4()), n=7, chained="ab" * 32, horizon="900", whole=True, at=AT)
 
 
@@ -152,7 +156,8 @@ def test_nothing_but_a_trusted_hosts_head_is_kept_and_none_is_told_ours(
     host, tools = signer(tmp_path, "host"), signer(tmp_path, "tools")
     head, payload, signature = host.sign(HEAD).split(".")
     wrong = [
-        "", "x", "a.b.c", head, f"{head}.{payload}", f"{head}.{payload}.", f"{head}.{payload}.{signature}.", "é.é.é",
+        "", "x", "a.b.c", head, f"{NO_CHARACTER}.{payload}.{signature}",
+        f"{head}.{payload}", f"{head}.{payload}.", f"{head}.{payload}.{signature}.", "é.é.é",
         f"{head}.{payload}.{signature[:-4]}AAAA",
         f"{head}.{host.sign(HEAD.model_copy(update={'n': 8})).split('.')[1]}.{signature}",
         replace(host, key=Ed25519PrivateKey.generate()).sign(HEAD),  # a stranger's
