@@ -42,6 +42,8 @@ TOKENS: dict[str, tuple[str, ...]] = {
         f"{_KEYS}a_kid_or_a_key_that_stands_there_twice_is_refused"),
     "a weak key": (
         f"{_KEYS}a_short_or_weak_rsa_key_is_not_loaded",
+        f"{_KEYS}a_modulus_of_the_generator_that_had_the_roca_fault_is_no_key",
+        f"{_KEYS}a_key_on_another_curve_than_its_algorithms_is_no_key",
         f"{_KEYS}the_server_does_not_start_on_files_that_it_cannot_trust"),
     "the token of one task used on another's object": (
         f"{_ONE}the_token_of_one_order_reads_no_other",

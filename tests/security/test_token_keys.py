@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -124,6 +125,22 @@ def test_a_short_or_weak_rsa_key_is_not_loaded(tmp_path):
     ):
         with pytest.raises(TrustError):
             keyring_of(tmp_path, rsa_jwk(weak))
+
+
+def test_a_modulus_of_the_generator_that_had_the_roca_fault_is_no_key(tmp_path):
+    """Such a modulus is a power of 65537 modulo each small prime; a chosen one beside it is none."""
+    primorial = math.prod(one for one in range(3, 168, 2) if all(one % by for by in range(3, one, 2)))
+    factor = 2**2047 // primorial
+    weak = next(number for more in (1, 2) if (number := pow(65537, 4711, primorial) + (factor + more) * primorial) % 2)
+    with pytest.raises(TrustError, match="ROCA"):
+        keyring_of(tmp_path, rsa_jwk(rsa.RSAPublicNumbers(65537, weak)))
+    keyring_of(tmp_path, rsa_jwk(rsa.RSAPublicNumbers(65537, weak + 2)))
+
+
+@pytest.mark.parametrize(("curve", "named"), [("ES384", "ES256"), ("ES256", "ES512"), ("ES512", "ES384")])
+def test_a_key_on_another_curve_than_its_algorithms_is_no_key(tmp_path, curve, named):
+    with pytest.raises(TrustError, match=f"of another kind than its alg {named}"):
+        keyring_of(tmp_path, jwk_of(curve, alg=named))
 
 
 def test_a_point_off_its_curve_is_no_key(tmp_path):
