@@ -76,6 +76,7 @@ CLIENTS: dict[str, tuple[str, ...]] = {
         f"{_EDGE}a_bug_in_a_handler_is_an_answer_with_a_code_and_the_server_lives"),
     "a call that its caller has given up": (
         "contract/edge_life::a_caller_that_goes_away_cancels_its_call_and_no_other",
+        f"{_ONE}a_write_whose_caller_gives_up_cancels_and_leaves_is_made_once_and_found_by_its_key",
         "integration/engine_unknown::a_write_that_was_done_and_whose_answer_was_lost_is_found_by_its_key_and_adopted",
         "e2e/takeover::a_write_whose_answer_was_lost_is_found_and_not_repeated"),
     "another host, another origin": (

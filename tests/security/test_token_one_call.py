@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from mcp_types import Tool as ListedTool
 from mcp_types import ToolAnnotations
@@ -19,10 +21,10 @@ from mcp_types import ToolAnnotations
 from shared_contracts.contract import Tool
 from shared_contracts.digest import digest
 from shared_contracts.errors import ERROR_META
-from tests.support.server import LEGACY, MODERN, Server, message_of, running
+from tests.support.server import LEGACY, MODERN, Server, message_of, request, running, wait_until
 from tests.support.tokens import DROP
 from tests.support.tool_orders import ASKED_AT, line, order
-from tests.support.tool_shop import Shop, open_shop
+from tests.support.tool_shop import HOLD_A1, Shop, open_shop
 from tool_server.dispatch import Dispatcher
 from tool_server.offer import listed
 from tool_server.store.switches import revoke
@@ -128,6 +130,33 @@ def test_of_fifty_writes_at_once_with_one_single_use_token_one_acts(tmp_path):
         codes = Counter(answer["error"]["code"] if "error" in answer else "created" for answer in answers)
         assert codes["created"] == 1
         assert set(codes) <= {"created", "token_used", "in_progress"}
+        assert it.returns() == 1
+
+
+@ERAS
+def test_a_write_whose_caller_gives_up_cancels_and_leaves_is_made_once_and_found_by_its_key(tmp_path, era):
+    arguments, key = {"order_id": "A-1", **LINES}, {"idempotency_key": "k"}
+    with whole(tmp_path) as it:
+        token = it.token("create_return", arguments, details=key)
+        call = {"name": "create_return", "arguments": arguments}
+        body, headers = request("tools/call", call, era=era, token=token, rpc_id=7)
+        lines = {"Host": f"127.0.0.1:{it.server.port}", "Content-Length": str(len(body)), **headers}
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        with psycopg.connect(it.shop.database.admin) as holder:
+            holder.execute(HOLD_A1)
+            with socket.create_connection(("127.0.0.1", it.server.port), timeout=10) as leaving:
+                leaving.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n{body}".encode())
+                wait_until(lambda: it.shop.one("SELECT count(*) FROM pg_locks WHERE NOT granted") > 0)
+            cancelled = json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})
+            said = it.server.post(cancelled, {**request("notifications/cancelled", era=LEGACY, token=token)[1]})
+            left = it.server.client.delete(it.server.url, headers={"Authorization": f"Bearer {token}"})
+            assert (said.status_code, left.status_code, it.returns()) == (202, 405, 0)
+        asked = it.token("find_return", ORDER, details={**key, "attempt": 1})
+        found = it.ask("find_return", ORDER, asked, era)
+        again = it.ask(
+            "create_return", arguments, it.token("create_return", arguments, details={**key, "attempt": 2}), era
+        )
+        assert found["record"]["return_id"] == again["return_id"]
         assert it.returns() == 1
 
 
