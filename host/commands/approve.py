@@ -178,5 +178,8 @@ def tell(settings: Settings, taken: DecisionTaken, *, as_json: bool) -> None:
         return
     done = "approved" if taken.decision == "approve" else "denied"
     sheets.line(console(), done, f"by {taken.approver}, event {taken.event_id}")
+    if taken.decision == "deny":
+        say("The case has ended as REJECTED, and nothing was made.")
+        return
     go_on = command(settings, "run", str(taken.workflow_id))
     say(f"A worker goes on with it at once, or once a stop that holds it is lifted. Where none runs: {go_on}")

@@ -34,6 +34,7 @@ from shared_contracts.approval import (
     key_id,
     opened,
     public_key,
+    right_to_decide,
 )
 from shared_contracts.errors import Category
 
@@ -149,7 +150,7 @@ def _decided(desk: Desk, state: State, asked: Asked, event: ApprovalEvent) -> St
     if why is None and (event.requested_at, event.expires_at) != (asked.expires_at - LIFETIME, asked.expires_at):
         why = Void.OTHER_VERSION  # a request has its time from the database; a substitute's turn depends on it
     if why is not None:
-        raise ApprovalRefusedError(_VOID[why])
+        raise ApprovalRefusedError(f"{_VOID[why]}{_who_may(desk, asked, held) if why in _BY_ANOTHER else ''}")
     step = Step(state, kind.workflow, kind.moves, claim=False, active_ms=0)
     if event.decision == "approve":
         step.mark_call(Execution.REQUESTED)
@@ -161,6 +162,17 @@ def _decided(desk: Desk, state: State, asked: Asked, event: ApprovalEvent) -> St
     return step
 
 
+def _who_may(desk: Desk, asked: Asked, event: ApprovalEvent) -> str:
+    """Name those whose decision would count now, by the rights that refused this one."""
+    people = desk.authorization.approvers
+    could = [
+        one.name
+        for one in people
+        if right_to_decide(event.model_copy(update={"approver": one.name}), asked.action.amount, people) is None
+    ]
+    return f"; who may now: {', '.join(could) or 'nobody'}"
+
+
 def not_waiting(state: State) -> str:
     """Say what the case is doing instead, and who was first."""
     asked = state.evidence.asked
@@ -168,6 +180,8 @@ def not_waiting(state: State) -> str:
     return f"the case waits for nobody's decision, it is in {state.task.state}{decided}; see `kessai show`"
 
 
+# what another person's decision would mend
+_BY_ANOTHER = frozenset({Void.OWN_REQUEST, Void.NO_APPROVER, Void.OVER_LIMIT, Void.OUT_OF_TURN})
 _VOID: dict[Void, str] = {
     Void.MALFORMED: "this is no decision as `kessai approve` writes it",
     Void.UNKNOWN_KEY: "nobody's key signed this; `kessai approver add` makes one and trusts it",

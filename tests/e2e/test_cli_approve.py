@@ -131,7 +131,7 @@ def test_a_no_ends_the_case_with_its_reason_and_nothing_is_made(desk: Cli, tmp_p
     record = high_value(desk, tmp_path, "A-1208", "C-2041", "L5")
     given = ("--as", "tanaka", "--reason", "It was never ours.", "--yes", "--digest", digest_of(record))
     said = desk("deny", record["workflow_id"], *given)
-    assert said.code == 0, said.err
+    assert (said.code, "ended as REJECTED" in said.err, "worker" in said.err) == (0, True, False), said.err
     after = desk("show", record["workflow_id"], "--json").json()
     assert (after["state"], after["reason"], after["effects"]) == ("REJECTED", "approval_denied", [])
     assert after["approvals"][0]["reason"] == "It was never ours."

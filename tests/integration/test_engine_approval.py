@@ -109,9 +109,9 @@ def test_a_decision_about_anything_else_changes_nothing(differs, said):
 @pytest.mark.parametrize(
     ("by", "differs", "said"),
     [
-        ("stranger", {}, "no approver"),
+        ("stranger", {}, "no approver of the tenant in the authorization set; who may now: tanaka"),
         ("returns-desk@acme-jp", {}, "asked for themselves"),
-        ("suzuki", {}, "substitute"),
+        ("suzuki", {}, "as old as the rules say; who may now: tanaka"),
         ("tanaka", {"approver": "suzuki"}, "another approver"),
     ],
 )
@@ -129,7 +129,7 @@ def test_a_decision_by_somebody_who_may_not_changes_nothing(by, differs, said):
 async def test_a_decision_beyond_the_approvers_limit_is_left_to_whom_it_belongs():
     async with high_value(FakeTools(refund=600_000)) as parts:
         workflow_id = await waiting(parts)
-        assert "limit" in await unchanged(parts, decide(parts, workflow_id, "tanaka"))
+        assert "limit; who may now: suzuki" in await unchanged(parts, decide(parts, workflow_id, "tanaka"))
         await decide(parts, workflow_id, "suzuki")
         assert (await drive(parts, workflow_id)).task.state == "COMPLETED"
 
