@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from host import key_views, record_views, rollout_views, stop_views, views
+from host import check_views, key_views, record_views, rollout_views, stop_views, views
 from host.evaluation import contract_documents, diagnosis, documents
 from host.evaluation.crash import documents as crash_documents
 from host.workflows.catalogue import CURRENT
@@ -31,7 +31,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "states": views.StateSheets,
     "tools": views.Catalogue,
     "status": views.StackView,
-    "doctor": views.Checks,
+    "doctor": check_views.Checks,
     "reconcile": documents.Reconciliation,
     "audit_verify": record_views.RecordVerified,
     "audit_export": record_views.RecordExported,

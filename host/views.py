@@ -31,6 +31,7 @@ class ListedWorkflow(Contract):
     """One line of `kessai list`. `effects` and the codes of `alerts` stand in the exception queue alone.
 
     `held_by` names the stop that holds an open case; `parallel`: all is lifted, and it waits to be released by parts.
+    `review_closed_at`: a person has closed its review, and it stays as it is.
     """
 
     workflow_id: UUID
@@ -43,6 +44,7 @@ class ListedWorkflow(Contract):
     control_state: ControlState
     reason: str
     handover_reason: HandoverReason | None
+    review_closed_at: AwareDatetime | None
     created_at: AwareDatetime
     updated_at: AwareDatetime
     age_seconds: Share
@@ -349,22 +351,6 @@ class RestoreView(Contract):
     directory: str
     made_at: AwareDatetime
     stopped: tuple[str, ...]
-
-
-class CheckView(Contract):
-    """One check; `mend` is empty where all is well. With one, what is well is warned of."""
-
-    check: str
-    well: bool
-    detail: str
-    mend: str
-
-
-class Checks(Contract):
-    """`kessai doctor`."""
-
-    well: bool
-    checks: tuple[CheckView, ...]
 
 
 class Reviewed(Contract):

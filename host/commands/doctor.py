@@ -14,6 +14,7 @@ from psycopg import AsyncConnection
 from psycopg.errors import InsufficientPrivilege
 from rich.text import Text
 
+from host.check_views import Checks, CheckView
 from host.commands import doctor_lines, doctor_seals, stopped
 from host.commands.exits import Exit
 from host.commands.output import command, console, write_json
@@ -42,7 +43,6 @@ from host.stack.links import Links
 from host.stack.status import POSTGRES, PartState, PartStatus, StackStatus, status
 from host.store import record as store
 from host.store import seals
-from host.views import Checks, CheckView
 from shared_contracts.base import dump
 from shared_contracts.printed import plain
 from shared_contracts.seal import SealLag

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from host.settings import Settings
+from host.settings import Settings, elsewhere
 from shared_contracts.printed import json_text, plain
 from shared_contracts.record import Result
 
@@ -71,14 +71,15 @@ def say(line: str) -> None:
 
 
 def command(settings: Settings, *arguments: str) -> str:
-    """Spell a command that works from here: with the home that was chosen, and the program as it was started."""
+    """Spell a command that works from here: with the home that is used, and the program as it was started."""
     started = Path(sys.argv[0])
     found = shutil.which("kessai")
     if started.name == "kessai":
         program = "kessai" if found is not None and Path(found).samefile(started) else os.path.relpath(started)
     else:
         program = f"{shlex.quote(sys.executable)} -m host.cli"
-    home = "" if settings.home is None else f"KESSAI_HOME={shlex.quote(str(settings.home))} "
+    own = None if elsewhere(settings) is not None else settings.home
+    home = "" if own is None else f"KESSAI_HOME={shlex.quote(str(own))} "
     return f"{home}{program} {shlex.join(arguments)}"
 
 

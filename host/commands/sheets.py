@@ -167,8 +167,11 @@ def workflows(to: Console, page: WorkflowList) -> None:
     """Show a list."""
     queue = any(row.effects is not None for row in page.workflows)
     held = any(row.held_by is not None for row in page.workflows)
+    closed = any(row.review_closed_at is not None for row in page.workflows)
     heads = ("status", *(("held by stop",) if held else ()), "reason", "class" if queue else "", "age")
     made = table("workflow", "kind", "for", "state", *heads)
+    if closed:
+        made.add_column("review closed", overflow="fold")
     if queue:
         made.add_column("effects", overflow="fold")
         made.add_column("alerts", overflow="fold")
@@ -176,7 +179,11 @@ def workflows(to: Console, page: WorkflowList) -> None:
         effects = [f"{e.name}: {e.external_id or e.outcome or 'no outcome'}" for e in row.effects or ()]
         stands = (row.status.value, *((row.held_by,) if held else ()), row.reason, row.handover_reason)
         cells = (row.workflow_id, row.kind, row.resource, row.state, *stands)
-        add(made, *cells, _age(row.age_seconds), *([", ".join(effects), ", ".join(row.alerts or ())] if queue else []))
+        more = (
+            *((_at(row.review_closed_at),) if closed else ()),
+            *((", ".join(effects), ", ".join(row.alerts or ())) if queue else ()),
+        )
+        add(made, *cells, _age(row.age_seconds), *more)
     if page.classes:
         to.print(Text("most frequent  ", style="dim"), Text(_classes(page.classes)), sep="", soft_wrap=True)
     to.print(made if page.workflows else Text("none", style="dim"))

@@ -64,6 +64,7 @@ class Summary:
     control_state: str
     reason: str
     wake_reason: str | None
+    review_closed_at: datetime | None
     created_at: datetime
     updated_at: datetime
     held: bool

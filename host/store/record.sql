@@ -84,8 +84,8 @@ SELECT t.seq, t.at, t.control_from, t.control_to, t.business_to AS state, t.even
 
 -- name: page
 -- Ids sort by time: the newest first is the primary key backwards. What holds a case is found as for its record.
-SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wake_reason, created_at, updated_at,
-       lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects,
+SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wake_reason, review_closed_at, created_at,
+       updated_at, lease_owner IS NOT NULL AS held, greatest(extract(epoch FROM clock_now() - updated_at), 0)::float8 AS age_seconds, NULL AS effects,
        NULL AS alerts,
        CASE WHEN wake_at IS NULL OR coalesce(wake_reason NOT IN ('stopped', 'stopped_reads'), true) THEN NULL
             WHEN wake_reason = 'stopped_reads' AND stopped('reads') THEN 'reads' WHEN stopped('updates') THEN 'updates'
@@ -97,8 +97,8 @@ SELECT workflow_id, kind, tenant_id, resource, state, control_state, reason, wak
 
 -- name: exceptions
 -- Handed to a person and not closed, the longest waiting first, with what was done outside.
-SELECT w.workflow_id, w.kind, w.tenant_id, w.resource, w.state, w.control_state, w.reason, w.wake_reason, w.created_at,
-       w.updated_at, false AS held, greatest(extract(epoch FROM clock_now() - w.review_since), 0)::float8 AS age_seconds,
+SELECT w.workflow_id, w.kind, w.tenant_id, w.resource, w.state, w.control_state, w.reason, w.wake_reason, w.review_closed_at,
+       w.created_at, w.updated_at, false AS held, greatest(extract(epoch FROM clock_now() - w.review_since), 0)::float8 AS age_seconds,
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', e.name, 'outcome', e.outcome, 'external_id', e.external_id,
                                                      'verified', e.verified_at IS NOT NULL) ORDER BY e.step, e.attempt)
                    FROM effect e WHERE e.workflow_id = w.workflow_id), '[]') AS effects,

@@ -194,6 +194,10 @@ def test_a_case_is_closed_with_a_reason_and_one_that_made_nothing_can_be_asked_f
     assert re.search(r"^closed {4}\d", told, re.MULTILINE)
     assert re.search(r"sato .*review_closed +Settled by telephone\.", told)
     assert name not in listed(shop.cli)
+    rows = {row["workflow_id"]: row for row in shop.cli("list", "--json", "--limit", "1000").json()["workflows"]}
+    assert (rows[name]["state"], rows[name]["review_closed_at"] is None) == ("NEEDS_REVIEW", False)
+    line = next(one for one in shop.cli("list", "--limit", "1000").out.splitlines() if one.startswith(name))
+    assert re.search(r"NEEDS_REVIEW .* \d\d-\d\d \d\d:\d\d:\d\d\.\d+$", line.rstrip())
     again = shop.cli("review", name, "close", "--as", "sato", "--reason", "Once more.")
     assert (again.code, "closed already" in again.err) == (2, True)
     anew = shop.cli("reapply", name, "--json")

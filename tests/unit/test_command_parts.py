@@ -7,13 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from host.cli.options import flowing
 from host.commands import exit_codes
 from host.commands.ending import find_mail
 from host.commands.exits import Exit, exit_of
 from host.commands.follow import line, rests
-from host.commands.output import write_json
+from host.commands.output import command, write_json
+from host.settings import Settings
 from host.store.record import Moment, Position
 from host.workflows.returns import ENDS, S
 from shared_contracts.base import Money
@@ -31,6 +33,13 @@ def position(**changes: object) -> Position:
         "seq": 1, "version": 1, "leased": False, "due_in_seconds": None,
     }  # fmt: skip
     return Position(**{**plainly, **changes})
+
+
+def test_a_command_to_go_on_with_names_the_home_only_where_the_work_is_done_there(tmp_path: Path):
+    here = Settings(home=tmp_path / "my home")
+    assert command(here, "show", "ID").startswith(f"KESSAI_HOME='{tmp_path}/my home' ")
+    assert command(here, "show", "ID").endswith(" show ID")
+    assert "KESSAI_HOME" not in command(Settings(home=tmp_path, dsn=SecretStr("host=db.example")), "show", "ID")
 
 
 @pytest.mark.parametrize("state", S)

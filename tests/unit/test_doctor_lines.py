@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from host.check_views import Checks, CheckView
 from host.commands.doctor import _findings, _show
 from host.commands.doctor_lines import checks
 from host.stack.doctor import Check
-from host.views import Checks, CheckView
 
 PASSWORD = "s3cr3t-of-nobody"
 
