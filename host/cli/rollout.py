@@ -127,8 +127,8 @@ def close(
 ) -> None:
     """Close a stage as passed, where all of its cases have ended, both sides agree, and nothing is still to be undone.
 
-    The last one also wants all of its 50 cases checked, and none found wrong. It compares both sides as kessai
-    reconcile does. No time that goes by passes a stage.
+    None of them may have been found wrong, and the last stage wants all of its 50 checked. It compares both sides as
+    kessai reconcile does. No time that goes by passes a stage.
 
     \b
     kessai rollout close 1 --as sato --reason "All ten were looked at."

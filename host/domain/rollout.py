@@ -50,18 +50,16 @@ def stands_against(open_stage: OpenStage, reconciled: Reconciled | None) -> tupl
         (not open_stage.same_releases, "new cases begin under another release than when it was opened"),
         (open_stage.ended < open_stage.due, f"{open_stage.ended} of {open_stage.due} cases have ended"),
         (open_stage.uncompensated > 0, f"{open_stage.uncompensated} compensations are unfinished"),
-        *(_checks(open_stage) if open_stage.stage == LAST else ()),
+        *(_unchecked(open_stage) if open_stage.stage == LAST else ()),
+        (open_stage.wrong > 0, f"{open_stage.wrong} cases were found wrong"),
         *(_differences(reconciled) if reconciled is not None else ()),
     )
     return tuple(said for applies, said in found if applies)
 
 
-def _checks(open_stage: OpenStage) -> tuple[tuple[bool, str], ...]:
-    unchecked = open_stage.due - open_stage.checked
-    return (
-        (unchecked > 0, f"{open_stage.checked} of {open_stage.due} cases are checked by a person"),
-        (open_stage.wrong > 0, f"{open_stage.wrong} cases were found wrong"),
-    )
+def _unchecked(open_stage: OpenStage) -> tuple[tuple[bool, str], ...]:
+    checked, due = open_stage.checked, open_stage.due
+    return ((checked < due, f"{checked} of {due} cases are checked by a person"),)
 
 
 def _differences(reconciled: Reconciled) -> tuple[tuple[bool, str], ...]:

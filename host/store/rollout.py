@@ -142,6 +142,7 @@ async def pass_stage(
 async def check(owner: AsyncConnection[Any], workflow_id: UUID, verdict: str, by: By, reason: str) -> None:
     """Keep what a person found. Raises ActRefusedError."""
     with refusals():
+        await owner.execute(_SQL["take_turn"])  # a stage that is being passed counts it, or is passed before it
         await owner.execute(_SQL["check"], {"workflow_id": workflow_id, "verdict": verdict, **_by(by, reason)})
 
 

@@ -197,6 +197,16 @@ async def test_what_stands_against_a_stage_keeps_it_open_whoever_asks():
 
 
 @asynchronous
+async def test_a_case_that_somebody_found_wrong_keeps_the_first_stage_open_too():
+    async with staged() as parts:
+        await acted(parts, rollout.open_stage, 1)
+        taken = await ended(parts, 10, INTERNAL)
+        await checked(parts, taken[:1], "wrong")
+        await pass_refused(parts, 1)
+        await acted(parts, rollout.abandon, 1)
+
+
+@asynchronous
 async def test_the_last_stage_wants_each_of_its_cases_checked_and_none_found_wrong():
     async with staged() as parts:
         await passed(parts, 1, INTERNAL, 100)

@@ -61,8 +61,9 @@ def test_each_difference_of_both_sides_keeps_a_stage_open(compared: Reconciled, 
 
 
 @pytest.mark.parametrize("stage", [1, 2])
-def test_the_first_stages_want_no_check(stage: int):
-    assert stands_against(replace(GOOD, stage=stage, checked=0, wrong=1), AGREE) == ()
+def test_the_first_stages_want_no_check_and_what_somebody_found_wrong_all_the_same_stands_against_them(stage: int):
+    assert stands_against(replace(GOOD, stage=stage, checked=0), AGREE) == ()
+    assert stands_against(replace(GOOD, stage=stage, checked=1, wrong=1), AGREE) == ("1 cases were found wrong",)
 
 
 def test_everything_that_is_lacking_is_named_at_once():

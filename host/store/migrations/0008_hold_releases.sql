@@ -66,7 +66,7 @@ ALTER TABLE rollout_log ADD CONSTRAINT passed_at_its_count CHECK (act <> 'pass' 
     ADD CONSTRAINT passed_reconciled
         CHECK (act <> 'pass' OR (compared > 0 AND untracked = 0 AND missing = 0 AND duplicate = 0)),
     ADD CONSTRAINT passed_undone CHECK (act <> 'pass' OR uncompensated = 0),
-    ADD CONSTRAINT passed_checked CHECK (act <> 'pass' OR stage < 3 OR (checked = cases AND wrong = 0));
+    ADD CONSTRAINT passed_checked CHECK (act <> 'pass' OR (wrong = 0 AND (stage < 3 OR checked = cases)));
 
 -- What was taken in under a rollout, and whether a person has to look at it. A case under a waiver is in no row.
 CREATE TABLE admission (
