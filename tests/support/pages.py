@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,16 @@ def _ours(words: list[str]) -> list[str]:
     return words[start:end]
 
 
+@cache
+def _program(name: str) -> Any:
+    return typer.main.get_command(PROGRAMS[name])
+
+
 def complaint(words: list[str]) -> str | None:
     """What the program would say of a command that it does not know; None where it knows it."""
     if words[1:] == ["--help"]:
         return None
-    command: Any = typer.main.get_command(PROGRAMS[words[0]])
+    command: Any = _program(words[0])
     parent, rest = None, words[1:]
     try:
         while hasattr(command, "commands"):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, dataclass, fields
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,26 @@ OWNED = {name.split(".")[1]: owner for name, owner in OWNERS.items()}
 OF_RECORDS = {field.name for record in RECORDS for field in fields(record)} - set(OWNED)
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted((ROOT / "host").rglob("*.py")):
-        yield module_of(path), ast.parse(path.read_text(encoding="utf-8"))
+@dataclass(frozen=True)
+class Read:
+    """What is asked of a module here."""
+
+    calls: tuple[tuple[str, list[str]], ...]
+    imports: set[str]
+    attributes: set[str]
+
+
+@cache
+def modules() -> dict[str, Read]:
+    parsed = ((path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted((ROOT / "host").rglob("*.py")))
+    return {
+        module_of(path): Read(
+            tuple(calls_in(tree)),
+            imports_state(tree),
+            {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)},
+        )
+        for path, tree in parsed
+    }
 
 
 def module_of(path: Path) -> str:
@@ -56,8 +74,8 @@ def test_every_field_of_every_layer_has_one_owner():
 def test_no_module_but_its_owner_gives_a_field_another_value():
     written = [
         (module, keyword)
-        for module, tree in modules()
-        for name, keywords in calls_in(tree)
+        for module, read in modules().items()
+        for name, keywords in read.calls
         if name == "replace" and module.startswith(CORE)
         for keyword in keywords
     ]
@@ -71,7 +89,7 @@ def test_no_module_but_its_owner_gives_a_field_another_value():
 
 def test_only_the_module_that_owns_them_calls_what_changes_a_state_from_outside():
     found = {
-        name: {m for m, tree in modules() if m != Owner.LOADED.value and name in {n for n, _ in calls_in(tree)}}
+        name: {m for m, read in modules().items() if m != Owner.LOADED.value and name in {n for n, _ in read.calls}}
         for name in DOORS
     }
     also = {"after": {"host.engine.review"}}  # a person's look is recorded before it leaves, so it commits twice too
@@ -79,8 +97,8 @@ def test_only_the_module_that_owns_them_calls_what_changes_a_state_from_outside(
 
 
 def test_layers_are_made_where_the_row_is_read_and_records_besides_by_the_step():
-    for module, tree in modules():
-        made = {name for name, _ in calls_in(tree)} & imports_state(tree)
+    for module, read in modules().items():
+        made = {name for name, _ in read.calls} & read.imports
         allowed = {one.__name__ for one in RECORDS} if module == Owner.STEP.value else {"from_row"}
         assert made <= allowed, module
 
@@ -109,16 +127,13 @@ def test_a_field_cannot_be_set_in_passing(name):
 
 @pytest.mark.parametrize("package", ["planner", "tool_client", "workflows", "store"])
 def test_who_is_named_for_no_layer_is_handed_none(package):
-    seen = {name for module, tree in modules() if module.startswith(f"host.{package}.") for name in imports_state(tree)}
+    seen = {
+        name for module, read in modules().items() if module.startswith(f"host.{package}.") for name in read.imports
+    }
     assert seen <= {"NOT_COUNTED", "CallRecord"}, "a planner's view is made of answered calls, and of nothing else"
 
 
 def test_versions_and_sequence_are_read_only_by_who_commits_them():
-    readers = {
-        module
-        for module, tree in modules()
-        if module.startswith(CORE)
-        and any(isinstance(node, ast.Attribute) and node.attr == "trace" for node in ast.walk(tree))
-    }
+    readers = {module for module, read in modules().items() if module.startswith(CORE) and "trace" in read.attributes}
     committing = {"host.domain.rows", "host.domain.state", "host.domain.step", "host.engine.drive", "host.engine.lease"}
     assert readers == committing
