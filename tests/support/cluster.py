@@ -3,6 +3,7 @@
     dsn = create_database()                 # an empty database, superuser's DSN
     dsn = create_database(template="name")  # a copy of one that nobody is connected to
     drop_database(dsn)
+    kept(dsn).execute("DELETE …")           # one connection for all tests; a new one has to read every catalog first
 
 Each pytest-xdist worker has its own, so that roles and their passwords never meet. What a killed run
 left behind is stopped and removed by the next one.
@@ -50,6 +51,7 @@ class TestCluster:
 
 
 _running: dict[int, TestCluster] = {}  # by process: a forked child has no right to its parent's
+_kept: dict[tuple[int, str], psycopg.Connection[Any]] = {}
 
 
 def cluster() -> str:
@@ -81,6 +83,8 @@ def create_database(template: str | None = None, owner: str | None = None) -> st
     Copied through the log: copying files would wait for two checkpoints, which take long while others write.
     """
     name = f"t_{uuid.uuid4().hex}"
+    if template is not None:
+        _leave(template)
     source = sql.Identifier("template0" if template is None else template)
     with psycopg.connect(cluster(), autocommit=True) as admin:
         admin.execute(
@@ -94,9 +98,29 @@ def create_database(template: str | None = None, owner: str | None = None) -> st
 
 def drop_database(dsn: str) -> None:
     """Whoever is still connected is disconnected."""
+    _leave(database_name(dsn))
     name = sql.Identifier(database_name(dsn))
     with psycopg.connect(cluster(), autocommit=True) as admin:
         admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+
+
+def kept(dsn: str) -> psycopg.Connection[Any]:
+    """This process's own connection to a database, as superuser; each statement commits. Another where it was ended."""
+    name = database_name(dsn)
+    found = _kept.get((os.getpid(), name))
+    if found is not None:
+        with suppress(psycopg.OperationalError):
+            found.execute("SELECT 1")
+            return found
+    made = psycopg.connect(dsn_of(name), autocommit=True)
+    _kept[os.getpid(), name] = made
+    return made
+
+
+def _leave(name: str) -> None:
+    found = _kept.pop((os.getpid(), name), None)
+    if found is not None:
+        found.close()
 
 
 def database_name(dsn: str) -> str:
@@ -113,7 +137,7 @@ def dsn_of(database: str, *, user: str | None = None, password: str | None = Non
     return make_conninfo(**parts)
 
 
-def _now(work: Coroutine[Any, Any, T]) -> T:
+def at_once(work: Coroutine[Any, Any, T]) -> T:
     """Also from within a running loop: a test's own may be waiting for the database that it asks for."""
     try:
         asyncio.get_running_loop()
@@ -131,14 +155,24 @@ def _start() -> TestCluster:
     directory.chmod(0o711)  # as root, the server's own user has to pass
     home = open_home(directory / "home")
     made = postgres.cluster_of(home, postgres.PostgresChoice(bin=None, os_user=None), durable=False)
-    server = _now(postgres.start(made))
-    dsn = server.conninfo("postgres", ADMIN, password=made.admin_password())
+    server = at_once(postgres.start(made))
+    password = made.admin_password()
+    dsn = server.conninfo("postgres", ADMIN, password=password)
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        # thousands of connections, and no password that anybody would guess at
+        admin.execute("ALTER SYSTEM SET scram_iterations = 1")
+        admin.execute("SET scram_iterations = 1")
+        admin.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(ADMIN), sql.Literal(password)))
+        admin.execute("SELECT pg_reload_conf()")
     return TestCluster(dsn, made.data, directory, hold)
 
 
 def _end(owner: int) -> None:
     running = _running.pop(os.getpid(), None)
     if running is not None and owner == os.getpid():
+        for process, name in list(_kept):
+            if process == owner:
+                _leave(name)
         _remove(running.directory)
         running.hold.close()
 
@@ -162,6 +196,6 @@ def _remove(directory: Path) -> None:
     home = open_home(directory / "home")
     place = remembered_place(home)
     if place is not None:
-        _now(postgres.stop_data(place / "data"))
+        at_once(postgres.stop_data(place / "data"))
         remove_place(home, place)
     shutil.rmtree(directory, ignore_errors=True)

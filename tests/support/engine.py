@@ -35,7 +35,7 @@ from shared_contracts.approval import Approver
 from shared_contracts.base import Money
 from shared_contracts.contract import Scope
 from shared_contracts.tools import TOOLS
-from tests.support.cluster import create_database, database_name, dsn_of
+from tests.support.cluster import create_database, database_name, dsn_of, kept
 
 KINDS = CURRENT
 PINS = Pins(order_snapshot="2026-07-30T00:00:00+09:00", policy="policy-v12", authz="authz-v7")
@@ -89,13 +89,13 @@ def host_database() -> str:
 
 def _empty(database: str) -> None:
     """Make a database as it was when it was migrated: far faster than another copy."""
-    with psycopg.connect(dsn_of(database)) as admin:
-        admin.execute("SET session_replication_role = replica")  # histories are guarded against their owner too
-        for table in _FILLED:
-            admin.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+    admin = kept(dsn_of(database))
+    with admin.transaction():
+        admin.execute("SET LOCAL session_replication_role = replica")  # histories are guarded against their owner too
+        admin.execute(sql.SQL("; ").join(sql.SQL("DELETE FROM {}").format(sql.Identifier(name)) for name in _FILLED))
         admin.execute("DELETE FROM act WHERE relation <> 'asked_approval'")
         admin.execute("INSERT INTO stop SELECT s, false, 'test', 'test', now() FROM unnest(%s::text[]) s", (SCOPES,))
-        admin.execute("SET session_replication_role = origin")
+        admin.execute("SET LOCAL session_replication_role = origin")
         admin.execute(_CLOCK.format(sql.SQL("clock_timestamp()")))
         waive_anew(admin, "test", "a test's own")
 
@@ -107,10 +107,10 @@ def owners(engine_parts: Parts) -> psycopg.Connection[Any]:
 
 def advance_clock(engine_parts: Parts, seconds: float) -> None:
     """Let the database's one clock go on by so much more than the real one."""
-    with owners(engine_parts) as connection:
-        row = connection.execute("SELECT extract(epoch FROM clock_now() - clock_timestamp())::float8").fetchone()
-        ahead = seconds + (0.0 if row is None else float(row[0]))
-        connection.execute(_CLOCK.format(sql.SQL("clock_timestamp() + make_interval(secs => {})").format(ahead)))
+    connection = kept(engine_parts.pool.conninfo)
+    row = connection.execute("SELECT extract(epoch FROM clock_now() - clock_timestamp())::float8").fetchone()
+    ahead = seconds + (0.0 if row is None else float(row[0]))
+    connection.execute(_CLOCK.format(sql.SQL("clock_timestamp() + make_interval(secs => {})").format(ahead)))
 
 
 def engage(engine_parts: Parts, scope: str, *, engaged: bool = True) -> None:

@@ -104,14 +104,14 @@ def tool_database() -> ToolDatabase:
 
 
 def _empty(dsn: str) -> None:
-    with psycopg.connect(dsn) as admin:
+    admin = cluster.kept(dsn)
+    with admin.transaction():
         admin.execute("SET LOCAL session_replication_role = replica")  # no trigger, no foreign key: all of it goes
         tables = admin.execute(
             "SELECT schemaname, tablename FROM pg_tables WHERE schemaname = ANY(%s)",
             (["calls", *FAMILIES],),
         ).fetchall()
-        for schema, table in tables:
-            admin.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, table)))
+        admin.execute(sql.SQL("; ").join(sql.SQL("DELETE FROM {}").format(sql.Identifier(*one)) for one in tables))
         admin.execute(
             "CREATE OR REPLACE FUNCTION clock_now() RETURNS timestamptz LANGUAGE sql RETURN clock_timestamp()"
         )
@@ -133,9 +133,8 @@ class Shop:
             return await scene(tools)
 
     def rows(self, query: LiteralString, *values: object) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self.database.admin) as connection:
-            cursor = connection.execute(query, values)
-            return cursor.fetchall() if cursor.description is not None else []
+        cursor = cluster.kept(self.database.admin).execute(query, values)
+        return cursor.fetchall() if cursor.description is not None else []
 
     def one(self, query: LiteralString, *values: object) -> Any:
         ((value,),) = self.rows(query, *values)
