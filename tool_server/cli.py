@@ -6,6 +6,8 @@ Invariant: a user's mistake ends in one clear message and an exit code, never in
 from __future__ import annotations
 
 import asyncio
+import atexit
+import gc
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -292,6 +294,7 @@ def revoke_approver(
 
 def main() -> None:
     """Run the command line; what a user can mend is told on stderr."""
+    atexit.register(gc.freeze)  # to take apart what ends anyway takes longer than many a command
     try:
         app()
     except ToolServerError as error:

@@ -6,6 +6,8 @@ Invariant: whatever a user can mend ends in one clear message and an exit code o
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -193,6 +195,7 @@ def _token() -> None:
 
 def main() -> None:
     """Run the command line."""
+    atexit.register(gc.freeze)  # to take apart what ends anyway takes longer than many a command
     streams.prepare()
     try:
         app(prog_name="kessai")  # also where it was started as a module

@@ -10,6 +10,7 @@ killed, interrupted or watched while it runs is started plainly (`Cli.start`).
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -103,6 +104,7 @@ def _main() -> None:
     modules = [f"host.commands.{one.name}" for one in pkgutil.iter_modules(commands.__path__)]
     for module in ("host.cli", "host.wiring", *modules):
         importlib.import_module(module)
+    gc.freeze()  # else each command, when it ends, takes apart what is loaded here, which takes longer than it ran
     given = _serve(socket.socket(fileno=int(sys.argv[1])))
     if given is not None:
         wanted, streams = given
