@@ -26,17 +26,11 @@ CHOICE = StackChoice(PLAIN, tool_server_port=None, tool_server_settings={}, work
 
 
 @pytest.fixture(scope="module")
-def set_up_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One home for all tests, each of which brings it to where it begins: what is up already costs little."""
     root = tmp_path_factory.mktemp("stack") / "home"
     yield root
     asyncio.run(empty_home(root))
-
-
-@pytest.fixture
-def root(set_up_once: Path) -> Iterator[Path]:
-    """One home for all tests, each of which leaves it down."""
-    yield set_up_once
-    asyncio.run(down(set_up_once))
 
 
 @pytest.fixture
@@ -88,6 +82,7 @@ def test_who_only_reads_is_not_kept_from_it_by_a_stack_of_other_code_and_leaves_
 
 
 def test_a_start_that_fails_leaves_nothing_running_where_nothing_ran(root: Path, taken: int) -> None:
+    asyncio.run(down(root))
     with pytest.raises(StackError) as caught:
         asyncio.run(up(root, replace(CHOICE, tool_server_port=taken)))
     assert caught.value.problem is StackProblem.PORT_IN_USE
