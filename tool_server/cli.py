@@ -9,29 +9,26 @@ import asyncio
 import atexit
 import gc
 import sys
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
 from shared_contracts.operator import operator
-from shared_contracts.printed import json_text, money, plain
+from tool_server.cli_approver import approver
 from tool_server.errors import ToolServerError
+from tool_server.terminal import EXITS, Json, owner_dsn, owner_settings, say, write_json, write_table
 
 NOT_READY = 15
-_EXITS = "Exit codes: 0 done · 2 bad input · 15 not ready (settings, keys, port, database, schema)"
-
 app = typer.Typer(
     help="Kessai's tool server: orders, return rules, returns and notices over MCP.",
-    epilog=_EXITS, no_args_is_help=True, pretty_exceptions_enable=False,
+    epilog=EXITS, no_args_is_help=True, pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 tools = typer.Typer(help="The tools that this server offers.", no_args_is_help=True)
 app.add_typer(tools, name="tools")
-approver = typer.Typer(help="The people whose signed yes this server accepts.", no_args_is_help=True)
 app.add_typer(approver, name="approver")
 
 
@@ -44,21 +41,18 @@ def _names() -> list[str]:
 def _kids() -> list[str]:
     """Name the published keys, as far as the settings tell them."""
     from tool_server.revoke import published
-    from tool_server.settings import OwnerSettings
-    from tool_server.settings import load as settings_of
 
     try:
-        found = published(settings_of(OwnerSettings).issuers_file)
+        found = published(owner_settings().issuers_file)
     except ToolServerError:  # the command itself says what is wrong
         return []
     return [] if isinstance(found, str) else sorted(found)
 
 
-Json = Annotated[bool, typer.Option("--json", help="Write JSON for programs instead of text for people.")]
 ToolName = Annotated[str, typer.Argument(help="The tool's name, as `tools list` writes it.", autocompletion=_names)]
 
 
-@app.command(epilog=_EXITS)
+@app.command(epilog=EXITS)
 def serve() -> None:
     """Serve the tools over MCP until SIGTERM, which finishes the calls in hand.
 
@@ -73,7 +67,7 @@ def serve() -> None:
     run_server(settings, Dispatcher(settings))
 
 
-@app.command(epilog=_EXITS)
+@app.command(epilog=EXITS)
 def migrate(
     roles_only: Annotated[
         bool, typer.Option("--roles-only", help="Make the roles and nothing else: before pg_restore of a dump.")
@@ -84,30 +78,28 @@ def migrate(
 
     Needs KESSAI_TOOLS_MIGRATE_DSN (the owner). KESSAI_TOOLS_ROLE_PASSWORDS names a directory with one file per role.
     """
-    from tool_server.settings import OwnerSettings
-    from tool_server.settings import load as settings_of
     from tool_server.store.migrate import make_roles
     from tool_server.store.migrate import migrate as bring_up
 
-    owner = settings_of(OwnerSettings)
+    owner = owner_settings()
     if roles_only:
         asyncio.run(make_roles(owner.migrate_dsn.get_secret_value(), owner.role_passwords))
-        _say("the tool server's roles are there; its schema is as it was")
+        say("the tool server's roles are there; its schema is as it was")
         return
     done = asyncio.run(bring_up(owner.migrate_dsn.get_secret_value(), owner.role_passwords))
     if as_json:
-        _write_json(asdict(done))
+        write_json(asdict(done))
         return
     for name in done.applied:
-        _say(f"applied {name}")
+        say(f"applied {name}")
     for role in done.roles.created:
-        _say(f"created role {role}")
+        say(f"created role {role}")
     for role in done.roles.left:
-        _say(f"left the password of {role} as it is: this owner may not set it")
-    _say(f"schema {done.version}, {len(done.applied)} migrations applied")
+        say(f"left the password of {role} as it is: this owner may not set it")
+    say(f"schema {done.version}, {len(done.applied)} migrations applied")
 
 
-@app.command(epilog=_EXITS)
+@app.command(epilog=EXITS)
 def restored() -> None:
     """Take note that the database was restored from a backup: to be run once, before a tool server works on it.
 
@@ -116,10 +108,10 @@ def restored() -> None:
     """
     from tool_server.restored import doubt_waiting
 
-    _say(f"{asyncio.run(doubt_waiting(_owner_dsn()))} notices waited, and may have left since the backup")
+    say(f"{asyncio.run(doubt_waiting(owner_dsn()))} notices waited, and may have left since the backup")
 
 
-@app.command("load", epilog=_EXITS)
+@app.command("load", epilog=EXITS)
 def load(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE…", help="Seed files: what the tools read, such as orders and rules.")
@@ -142,26 +134,26 @@ def load(
 
     day = None if delivered_on is None else delivered_on.date()
     for file in files:
-        done = asyncio.run(load_file(_owner_dsn(), file, day))
+        done = asyncio.run(load_file(owner_dsn(), file, day))
         if as_json:
-            _write_json(asdict(done))
+            write_json(asdict(done))
         else:
-            _say(str(done))
+            say(str(done))
 
 
-@app.command(epilog=_EXITS)
+@app.command(epilog=EXITS)
 def disable(name: ToolName) -> None:
     """Remove a tool: the server refuses it from its next call on, without a restart."""
     _switch(name, enabled=False)
 
 
-@app.command(epilog=_EXITS)
+@app.command(epilog=EXITS)
 def enable(name: ToolName) -> None:
     """Give a removed tool back."""
     _switch(name, enabled=True)
 
 
-@app.command(epilog=_EXITS)
+@app.command(epilog=EXITS)
 def revoke(
     kid: Annotated[
         str | None,
@@ -179,20 +171,18 @@ def revoke(
     The published keys are those of KESSAI_TOOLS_ISSUERS_FILE.
     """
     from tool_server.revoke import revoke_key, revoke_token
-    from tool_server.settings import OwnerSettings
-    from tool_server.settings import load as settings_of
 
     if (kid is None) == (jti is None):
         raise typer.BadParameter("name one of --kid and --jti")
-    owner = settings_of(OwnerSettings)
+    owner = owner_settings()
     dsn = owner.migrate_dsn.get_secret_value()
     if kid is not None:
-        _say(asyncio.run(revoke_key(dsn, kid, owner.issuers_file, operator())))
+        say(asyncio.run(revoke_key(dsn, kid, owner.issuers_file, operator())))
     if jti is not None:
-        _say(asyncio.run(revoke_token(dsn, jti, operator())))
+        say(asyncio.run(revoke_token(dsn, jti, operator())))
 
 
-@app.command(epilog=_EXITS.replace("2 bad", "1 not whole, nothing was cut · 2 bad"))
+@app.command(epilog=EXITS.replace("2 bad", "1 not whole, nothing was cut · 2 bad"))
 def cut(
     unverified: Annotated[
         bool,
@@ -208,88 +198,29 @@ def cut(
     """
     from datetime import UTC, timedelta
 
-    from tool_server.settings import OwnerSettings
-    from tool_server.settings import load as settings_of
     from tool_server.store import seals
 
-    owner = settings_of(OwnerSettings)
+    owner = owner_settings()
     if owner.record_days is None:
         raise typer.BadParameter("KESSAI_TOOLS_RECORD_DAYS is missing: how many days of the log are kept, such as 730")
     before = datetime.now(UTC) - timedelta(days=owner.record_days)
     dsn = owner.migrate_dsn.get_secret_value()
     last = asyncio.run(seals.cut(dsn, before, operator(), verify_first=not unverified))
-    _say(f"the log begins behind line {last}" if last else f"nothing is older than {owner.record_days} days")
+    say(f"the log begins behind line {last}" if last else f"nothing is older than {owner.record_days} days")
 
 
-@tools.command("list", epilog=_EXITS)
+@tools.command("list", epilog=EXITS)
 def list_tools(as_json: Json = False) -> None:
     """List the tools, and which of them an operator has removed."""
     rows = _tool_rows()
     if as_json:
-        _write_json(rows)
+        write_json(rows)
         return
     shown = []
     for row in rows:
         state = "enabled" if row["enabled"] else f"removed by {row['switched_by']} at {row['switched_at']}"
         shown.append((row["name"], row["version"], row["scope"], row["risk"], state))
-    _write_table(("tool", "version", "scope", "risk", "state"), shown)
-
-
-@approver.command("trust", epilog=_EXITS)
-def trust_approver(
-    file: Annotated[Path, typer.Argument(help="An approver's public half, as `kessai approver add` writes it.")],
-) -> None:
-    """Accept a person's approvals from the next call on; the same file again changes nothing.
-
-    Other terms for a known key replace the old ones, which stay in the record. A person has one key at
-    a time, and a revoked key never comes back. Needs KESSAI_TOOLS_MIGRATE_DSN (the owner).
-    """
-    from tool_server.approvers import Change, read_approver, trust
-
-    trusted = read_approver(file)
-    done = asyncio.run(trust(_owner_dsn(), trusted, operator()))
-    person = trusted.approver
-    said = {Change.TRUSTED: "is trusted", Change.CHANGED: "is trusted on other terms than before"}
-    _say(
-        f"{person.name} of {person.tenant_id} {said.get(done, 'was trusted on these terms already')}: "
-        f"key {trusted.key.kid}, up to {money(person.limit)}"
-    )
-
-
-@approver.command("list", epilog=_EXITS)
-def list_approvers(as_json: Json = False) -> None:
-    """List whose approvals are accepted, up to which amount, and whose key was revoked."""
-    from shared_contracts.base import Money, parse
-    from tool_server.approvers import listed, told
-
-    rows = [told(known) for known in asyncio.run(listed(_owner_dsn()))]
-    if as_json:
-        _write_json(rows)
-        return
-    shown = []
-    for row in rows:
-        by = "trusted" if row["revoked_at"] is None else "revoked"
-        after = f" after {row['substitutes_after_seconds']} s" if row["substitutes"] else ""
-        shown.append((
-            row["name"], row["tenant_id"], money(parse(Money, row["limit"])),
-            ", ".join(row["substitutes"]) + after, row["kid"], f"{by} by {row[f'{by}_by']} at {row[f'{by}_at']}",
-        ))  # fmt: skip
-    _write_table(("name", "tenant", "up to", "substitutes", "key", "state"), shown)
-
-
-# a key's id may begin with a dash
-@approver.command(
-    "revoke", epilog=_EXITS, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]}
-)
-def revoke_approver(
-    name_or_kid: Annotated[str, typer.Argument(help="The person's name, or the id of the key, as the list writes it.")],
-) -> None:
-    """Accept nothing that this key signed, from the next call on and for good: not even what it signed before."""
-    from tool_server.approvers import Change, revoke
-
-    done, known = asyncio.run(revoke(_owner_dsn(), name_or_kid, operator()))
-    state = "is revoked" if done is Change.REVOKED else "was revoked already"
-    _say(f"the key {known.kid} of {known.approver.name} ({known.approver.tenant_id}) {state}")
+    write_table(("tool", "version", "scope", "risk", "state"), shown)
 
 
 def main() -> None:
@@ -298,12 +229,14 @@ def main() -> None:
     try:
         app()
     except ToolServerError as error:
-        _end(error.exit_code, str(error))
+        say(str(error), err=True)
+        sys.exit(error.exit_code)
     except Exception as error:
         message = _fault_of_database(error)
         if message is None:
             raise
-        _end(NOT_READY, message)
+        say(message, err=True)
+        sys.exit(NOT_READY)
 
 
 def _fault_of_database(error: Exception) -> str | None:
@@ -328,27 +261,20 @@ def _fault_of_database(error: Exception) -> str | None:
             return None
 
 
-def _owner_dsn() -> str:
-    from tool_server.settings import OwnerSettings
-    from tool_server.settings import load as settings_of
-
-    return settings_of(OwnerSettings).migrate_dsn.get_secret_value()
-
-
 def _switch(name: str, *, enabled: bool) -> None:
     from tool_server.store.switches import switch_tool
 
     if name not in _names():
         raise typer.BadParameter(f"there is no tool {name!r}; `kessai-tools tools list` names them")
-    asyncio.run(switch_tool(_owner_dsn(), name, operator(), enabled=enabled))
-    _say(f"{name} is {'enabled' if enabled else 'removed'}")
+    asyncio.run(switch_tool(owner_dsn(), name, operator(), enabled=enabled))
+    say(f"{name} is {'enabled' if enabled else 'removed'}")
 
 
 def _tool_rows() -> list[dict[str, Any]]:
     from shared_contracts.tools import TOOLS
     from tool_server.store.switches import switched
 
-    newest = asyncio.run(switched(_owner_dsn()))
+    newest = asyncio.run(switched(owner_dsn()))
     return [
         {
             "name": tool.name, "version": tool.version, "scope": tool.scope.value, "risk": tool.risk.value,
@@ -358,32 +284,6 @@ def _tool_rows() -> list[dict[str, Any]]:
         }
         for tool in TOOLS.values()
     ]  # fmt: skip
-
-
-def _write_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write a table in which nothing is cut short, since its names are typed again; a piped line is not broken."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for column in head:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(plain, row))
-    Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False, highlight=False).print(table)
-
-
-def _write_json(value: Any) -> None:
-    typer.echo(json_text(value))
-
-
-def _say(message: str, *, err: bool = False) -> None:
-    typer.echo("\n".join(map(plain, message.split("\n"))), err=err)
-
-
-def _end(code: int, message: str) -> NoReturn:
-    _say(message, err=True)
-    sys.exit(code)
 
 
 if __name__ == "__main__":
