@@ -15,6 +15,7 @@ from host.domain.proposals import PlannerView
 from host.engine.drive import UnknownWorkflowError, drive, load
 from host.engine.worker import run_once
 from host.workflows.returns import RETURNS
+from tests.support.cluster import KEPT
 from tests.support.engine import advance_clock, asynchronous, engine, owners, rows, take
 from tests.support.engine import parts as parts_over
 from tests.support.fake_tools import FakeTools
@@ -59,7 +60,8 @@ def terminate(parts: Any) -> int:
     with owners(parts) as sql:
         cut = sql.execute(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> %s",
+            (KEPT,),
         ).fetchone()
     return 0 if cut is None else int(cut[0])
 

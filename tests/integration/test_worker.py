@@ -21,6 +21,7 @@ from host.engine.accept import Origin, accept, read_case
 from host.engine.parts import Parts
 from host.engine.wake import Wake, queue_app, waker
 from host.settings import Settings
+from tests.support.cluster import KEPT
 from tests.support.engine import CASE, DESK, KINDS, PINS, asynchronous, engine, no_wake, owners
 from tests.support.fake_tools import FakeTools
 from tests.support.worker_process import Worker, until, worker
@@ -222,7 +223,8 @@ def test_the_workers_own_role_is_no_superuser(running):
     stage, _ = running
     users = stage.ask(
         "SELECT DISTINCT usename::text FROM pg_stat_activity"
-        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> %s",
+        KEPT,
     )
     assert users == [("host_rt",)]
     assert stage.ask("SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = 'host_rt'") == [

@@ -36,6 +36,7 @@ from host.stack.serving import ADMIN
 
 PREFIX = f"kessai-test-{os.geteuid()}-"
 HOLD = "holder.lock"
+KEPT = "the tests' own"  # the application's name of a connection that is no part of what is tested
 T = TypeVar("T")
 
 
@@ -112,7 +113,7 @@ def kept(dsn: str) -> psycopg.Connection[Any]:
         with suppress(psycopg.OperationalError):
             found.execute("SELECT 1")
             return found
-    made = psycopg.connect(dsn_of(name), autocommit=True)
+    made = psycopg.connect(dsn_of(name), autocommit=True, application_name=KEPT)
     _kept[os.getpid(), name] = made
     return made
 
