@@ -19,7 +19,7 @@ _CENT = Decimal("0.01")
 def cost(entries: Sequence[Entry], rates: CostRates, model: str) -> Cost:
     """Price what was used. An attempt beyond the first is a call, and its retry comes on top."""
     calls = sum(e.got.calls + e.got.engine_reads for e in entries)
-    minutes = sum(e.got.approver is not None for e in entries) * _exact(rates.minutes_per_decision)
+    minutes = sum(map(_decisions, entries)) * _exact(rates.minutes_per_decision)
     asked = sum(e.got.model_calls for e in entries)
     used: tuple[tuple[CostName, Decimal, str, float], ...] = (
         ("model", Decimal(asked), "calls", rates.model_call),
@@ -42,6 +42,12 @@ def cost(entries: Sequence[Entry], rates: CostRates, model: str) -> Cost:
         zero=(half_up(total) if per_item is None else per_item) == 0,
         missing=_missing(rates, without=none),
     )
+
+
+def _decisions(entry: Entry) -> int:
+    """Count how often somebody decided: whoever was asked again about what had changed has done so twice."""
+    again = entry.decision is not None and entry.decision.again is not None
+    return 0 if entry.got.approver is None else 1 + again
 
 
 def half_up(value: Decimal) -> float:

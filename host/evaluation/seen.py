@@ -187,13 +187,20 @@ def _approver(records: Sequence[Record]) -> str | None:
 
 
 def _compensation(records: Sequence[Record], undone: Sequence[Undone]) -> Any:
-    """Give what came of the newest, by the time that the contract of the tool gives."""
-    ordered = [(record, one) for record in records for one in record.compensations]
-    if not ordered:
-        return None
-    record, newest = ordered[-1]
-    tool = TOOLS[next(call.tool for call in record.calls if call.step_id == newest.step_id)]
-    return came_of(newest, tool.compensate_within_hours, undone)
+    """Give the worst that came of any, each by the time that the contract of its tool gives."""
+    return worst(
+        came_of(one, TOOLS[call.tool].compensate_within_hours, undone)
+        for record in records
+        for one in record.compensations
+        for call in record.calls
+        if call.step_id == one.step_id
+    )
+
+
+def worst(came: Iterable[str]) -> str | None:
+    """Tell what counts of several undoings: what was ordered anew and done later was impossible, or late, before."""
+    seen = set(came)
+    return next((one for one in ("impossible", "overdue", "required", "done") if one in seen), None)
 
 
 def came_of(ordered: Compensation, hours: int, undone: Sequence[Undone]) -> str:

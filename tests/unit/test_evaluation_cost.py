@@ -40,6 +40,12 @@ def test_the_worked_example():
     assert made.missing == ()
 
 
+def test_who_was_asked_again_has_decided_twice():
+    made = example()
+    made[1]["decision"]["again"] = "deny"
+    assert [part.quantity for part in priced(made).parts if part.name == "approvers"] == [4]
+
+
 def test_a_model_that_there_is_none_of_costs_nothing_and_says_so():
     model = priced(example()).parts[0]
     assert (model.cost, model.said) == (0.0, "no model")

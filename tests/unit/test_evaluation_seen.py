@@ -97,6 +97,20 @@ def test_what_was_undone_at_the_provider_after_its_time_is_overdue_whatever_the_
     assert seen.came_of(ordered, 24, [undone]) == came
 
 
+@pytest.mark.parametrize(
+    ("came", "counts"),
+    [
+        ((), None),
+        (("done",), "done"),
+        (("overdue", "done"), "overdue"),
+        (("impossible", "required"), "impossible"),
+        (("done", "required"), "required"),
+    ],
+)
+def test_what_was_ordered_anew_and_done_does_not_hide_what_was_impossible_or_late_before(came, counts):
+    assert seen.worst(came) == counts
+
+
 def test_a_mail_counts_as_often_as_it_was_taken_and_a_row_only_if_a_mail_left_or_nobody_knows():
     mail = "<m@shop.example>"
     notice, correction = (
