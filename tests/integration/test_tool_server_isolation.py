@@ -141,6 +141,20 @@ def _count(connection: psycopg.Connection[Any], relation: Relation, bounds: tupl
         return int(one(connection, sql.SQL("SELECT count(*) FROM {}").format(name)))
 
 
+def test_that_a_key_was_closed_is_seen_under_that_key_and_in_its_tenant_alone(shop: Shop) -> None:
+    assert given(shop.run(lambda tools: ask(tools, "find_return", ORDER, key="closed")))["closed_through"] == 1
+    asked = {
+        within("A-1", "acme", "C-1", "closed"): 1,
+        within("A-1", "acme", "C-1", "another"): 0,
+        within("A-1", "beta", "C-1", "closed"): 0,
+    }
+    with psycopg.connect(shop.database.dsn("tools_returns"), autocommit=True) as connection:
+        for bounds, seen in asked.items():
+            with connection.transaction():
+                connection.execute(ENTER, bounds)
+                assert one(connection, "SELECT count(*) FROM calls.key_closed") == seen, bounds
+
+
 def test_a_token_that_names_no_order_reads_its_customers_and_nobody_elses(shop: Shop) -> None:
     reads = [tool for tool in TOOLS.values() if not tool.writes]
 
@@ -158,16 +172,23 @@ def test_a_token_that_names_no_order_reads_its_customers_and_nobody_elses(shop: 
     assert {code_of(answer) for answer in foreign} == {"not_found"}
 
 
+# each of them: rows that all five bound would stay unseen though four were left
+LEFT: LiteralString = (
+    "SELECT string_agg(current_setting('kessai.' || name, true), '')"
+    " FROM unnest(ARRAY['tenant', 'customer', 'reach', 'task', 'key']) AS name"
+)
+
+
 def test_the_bounds_of_a_transaction_end_with_it(shop: Shop) -> None:
     with psycopg.connect(shop.database.dsn("tools_orders"), autocommit=True) as connection:
         asked = "SELECT count(*) FROM orders.orders"
         with connection.transaction():
             connection.execute(ENTER, within())
             assert one(connection, asked) == 1
-        assert one(connection, asked) == 0
+        assert (one(connection, asked), one(connection, LEFT)) == (0, "")
         with pytest.raises(errors.DivisionByZero):
             connection.execute("SELECT 1 / 0 FROM calls.enter(%s::jsonb)", within())
-        assert one(connection, asked) == 0
+        assert (one(connection, asked), one(connection, LEFT)) == (0, "")
 
 
 PLANS = (
