@@ -183,11 +183,11 @@ def test_the_bounds_of_a_transaction_end_with_it(shop: Shop) -> None:
     with psycopg.connect(shop.database.dsn("tools_orders"), autocommit=True) as connection:
         asked = "SELECT count(*) FROM orders.orders"
         with connection.transaction():
-            connection.execute(ENTER, within())
+            connection.execute(ENTER, within(key="K"))
             assert one(connection, asked) == 1
         assert (one(connection, asked), one(connection, LEFT)) == (0, "")
         with pytest.raises(errors.DivisionByZero):
-            connection.execute("SELECT 1 / 0 FROM calls.enter(%s::jsonb)", within())
+            connection.execute("SELECT 1 / 0 FROM calls.enter(%s::jsonb)", within(key="K"))
         assert (one(connection, asked), one(connection, LEFT)) == (0, "")
 
 
