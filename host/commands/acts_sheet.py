@@ -6,11 +6,10 @@ Invariant: the words stay where the whole record is read; the handover sheet, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from rich.console import Console
 
-from host.commands.output import add, table
+from host.commands.output import add, moment, table
 from shared_contracts.record import Act
 
 
@@ -20,9 +19,5 @@ def acts(to: Console, done: Sequence[Act]) -> None:
         return
     made = table("at", "by", "run by", "act", "reason", title="\npeople")
     for one in done:
-        add(made, _at(one.at), one.actor, one.os_user, one.act, one.reason)
+        add(made, moment(one.at), one.actor, one.os_user, one.act, one.reason)
     to.print(made)
-
-
-def _at(moment: datetime) -> str:
-    return moment.astimezone().strftime("%m-%d %H:%M:%S.%f")[:-3]

@@ -21,7 +21,7 @@ from host.commands.approver_keys import files_of, is_locked, opened
 from host.commands.approvers import approver_of
 from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id
-from host.commands.output import command, console, error_console, say, write_json
+from host.commands.output import command, console, error_console, fact, say, write_json
 from host.commands.possible import or_what_is_possible
 from host.commands.workplace import POOL_SIZE_READING, engines_dsn
 from host.database import database
@@ -177,7 +177,7 @@ def tell(settings: Settings, taken: DecisionTaken, *, as_json: bool) -> None:
         write_json(dump(taken))
         return
     done = "approved" if taken.decision == "approve" else "denied"
-    sheets.line(console(), done, f"by {taken.approver}, event {taken.event_id}")
+    fact(console(), done, f"by {taken.approver}, event {taken.event_id}")
     if taken.decision == "deny":
         say("The case has ended as REJECTED, and nothing was made.")
         return

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from host.commands.exits import Exit, exit_of
 from host.commands.follow import STOPS
-from host.commands.output import COLOURS, command, own_members, say
+from host.commands.output import COLOURS, command, fact, own_members, say
 from host.domain.draft import steps
 from host.handover.sheet import is_a_persons
 from host.settings import Settings
@@ -32,33 +32,29 @@ def show(to: Console, record: Record, settings: Settings, maildir: Path | None) 
     to.print()
     to.print(Text(record.state, style=COLOURS.get(record.state, "bold")), Text(f"({plain(record.reason)})"))
     if record.handover_reason is not None:
-        _line(to, "a person", f"has it: {record.handover_reason}")
+        fact(to, "a person", f"has it: {record.handover_reason}")
     for number, step in enumerate(steps(record.draft)):
-        _line(to, "draft" if number == 0 else "then", step)
+        fact(to, "draft" if number == 0 else "then", step)
     for name, value in own_members(record.result):
-        _line(to, name, value)
+        fact(to, name, value)
         mail = find_mail(maildir, value) if name == "message" and maildir is not None else None
         if mail is not None:
-            _line(to, "mail", str(mail))
+            fact(to, "mail", str(mail))
     if record.approvals and record.approvals[-1].decision is None and record.status is Status.WAITING:
         decide = command(settings, "approve", str(record.workflow_id), "--as", "NAME")
-        _line(to, "decide", f"{decide}, until {record.approvals[-1].expires_at.astimezone():%Y-%m-%d %H:%M}")
+        fact(to, "decide", f"{decide}, until {record.approvals[-1].expires_at.astimezone():%Y-%m-%d %H:%M}")
     if record.state == "COMPENSATION_REQUIRED":
-        _line(to, "undo", command(settings, "compensate", str(record.workflow_id), "--as", "NAME"))
+        fact(to, "undo", command(settings, "compensate", str(record.workflow_id), "--as", "NAME"))
     if record.supersedes is not None and record.state == "REJECTED" and record.superseded_by is None:
         anew = command(settings, "reapply", str(record.workflow_id), "--as-of", "TIME")
-        _line(to, "asked", f"anew, and judged by the time of that; by the time of the first request: {anew}")
+        fact(to, "asked", f"anew, and judged by the time of that; by the time of the first request: {anew}")
     if record.superseded_by is not None:
-        _line(to, "new case", f"superseded by {record.superseded_by}")
+        fact(to, "new case", f"superseded by {record.superseded_by}")
     if is_a_persons(record):
-        _line(to, "hand over", command(settings, "handover", str(record.workflow_id)))
-    _line(to, "customer", record.customer_message.ja)
-    _line(to, "", record.customer_message.en)
-    _line(to, "record", command(settings, "show", str(record.workflow_id)))
-
-
-def _line(to: Console, name: str, value: str) -> None:
-    to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value)), sep="", soft_wrap=True)
+        fact(to, "hand over", command(settings, "handover", str(record.workflow_id)))
+    fact(to, "customer", record.customer_message.ja)
+    fact(to, "", record.customer_message.en)
+    fact(to, "record", command(settings, "show", str(record.workflow_id)))
 
 
 def code(position: Position, settings: Settings, workflow_id: UUID) -> Exit:

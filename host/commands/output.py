@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,16 @@ def add(to: Table, *cells: object) -> None:
 def write_json(value: Any) -> None:
     """Write one JSON value."""
     sys.stdout.write(json_text(value) + "\n")
+
+
+def fact(to: Console, name: str, value: str, style: str = "") -> None:
+    """Show one fact under its name."""
+    to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value), style=style), sep="", soft_wrap=True)
+
+
+def moment(at: datetime | None) -> str:
+    """Write a time as it is here, to the millisecond."""
+    return "" if at is None else at.astimezone().strftime("%m-%d %H:%M:%S.%f")[:-3]
 
 
 def say(line: str) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from host.commands import sheets
+from host.commands import record_sheet, sheets
 from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id, recorded, rows_of
 from host.commands.output import console, write_json
@@ -43,7 +43,7 @@ async def show(settings: Settings, name: str, *, as_json: bool) -> None:
     if as_json:
         write_json(dump(record))
     else:
-        sheets.record(console(), settings, record, row)
+        record_sheet.record(console(), settings, record, row)
 
 
 async def listed(settings: Settings, wanted: Selection, *, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from host.commands.output import add, command, console, table
+from host.commands.output import add, command, console, fact, table
 from host.commands.resume_next import next_part
 from host.commands.stop import IDS_SHOWN
 from host.settings import Settings
@@ -54,9 +54,9 @@ def _reconciliation(to: Console, settings: Settings, found: ReconciliationView) 
     to.print(made)
     for one in found.unsettled:
         look = command(settings, "review", str(one.workflow_id), "adopt", "--as", "NAME")
-        _line(to, "unsettled", f"{one.workflow_id} {one.state}: {one.effect}; look at it: {look}")
+        fact(to, "unsettled", f"{one.workflow_id} {one.state}: {one.effect}; look at it: {look}")
     for accepted in found.accepted:
-        _line(to, "accepted", f"{accepted.workflow_id}: {accepted.effect} unknown, accepted by {accepted.by or '?'}")
+        fact(to, "accepted", f"{accepted.workflow_id}: {accepted.effect} unknown, accepted by {accepted.by or '?'}")
     for undo in found.to_undo:
         through = command(settings, "compensate", str(undo.workflow_id), "--as", "NAME")
         by = (
@@ -64,7 +64,7 @@ def _reconciliation(to: Console, settings: Settings, found: ReconciliationView) 
             if undo.released_by is None
             else f"let through by {undo.released_by}, under way"
         )
-        _line(to, "to undo", f"{undo.workflow_id} until {undo.due_at.astimezone():%Y-%m-%d %H:%M}; {by}")
+        fact(to, "to undo", f"{undo.workflow_id} until {undo.due_at.astimezone():%Y-%m-%d %H:%M}; {by}")
     for write in found.outside:
         _outside(to, write)
 
@@ -72,7 +72,7 @@ def _reconciliation(to: Console, settings: Settings, found: ReconciliationView) 
 def _outside(to: Console, one: OutsideWrite) -> None:
     until = f"{one.expires_at.astimezone():%Y-%m-%d %H:%M:%S}"
     said = f"{one.jti}: {one.tool} on {one.resource} until {until}, issued by {one.issued_by}"
-    _line(to, "outside", f"{said}; nothing here can look it up, the tool server's log has its calls under this id")
+    fact(to, "outside", f"{said}; nothing here can look it up, the tool server's log has its calls under this id")
 
 
 def _stopped_again(to: Console, settings: Settings, one: StoppedAgain) -> None:
@@ -81,7 +81,7 @@ def _stopped_again(to: Console, settings: Settings, one: StoppedAgain) -> None:
         case = str(one.workflow_id)
         undone = command(settings, "review", case, "compensate", "--as", "NAME", "--reason", "TEXT")
         said = f"{case}, {said}; read {command(settings, 'handover', case)}; have it undone: {undone}"
-    _line(to, "stopped", said)
+    fact(to, "stopped", said)
 
 
 def _counts(effects: EffectCounts) -> dict[str, int]:
@@ -90,9 +90,9 @@ def _counts(effects: EffectCounts) -> dict[str, int]:
 
 def _held(to: Console, settings: Settings, view: ResumeView) -> None:
     for one in view.held:
-        _line(to, "held", f"{one.cases} in {one.state}; the next part: {next_part(settings, one.state)}")
+        fact(to, "held", f"{one.cases} in {one.state}; the next part: {next_part(settings, one.state)}")
     if not view.held and view.one_at_a_time:
-        _line(to, "held", f"none; when all goes well, several at a time again: {view.next}")
+        fact(to, "held", f"none; when all goes well, several at a time again: {view.next}")
     if not view.one_at_a_time:
         to.print("several cases are driven at a time again")
 
@@ -100,7 +100,3 @@ def _held(to: Console, settings: Settings, view: ResumeView) -> None:
 def _ids(names: list[str]) -> str:
     more = len(names) - IDS_SHOWN
     return " ".join(names[:IDS_SHOWN]) + (f" … and {more} more" if more > 0 else "")
-
-
-def _line(to: Console, name: str, value: str) -> None:
-    to.print(Text(f"{name:<9} ", style="dim"), Text(plain(value)), sep="", soft_wrap=True)

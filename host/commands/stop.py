@@ -12,7 +12,7 @@ from rich.text import Text
 from host.commands.exits import CommandError, Exit
 from host.commands.failures import EXPECTED
 from host.commands.operators import operator_of
-from host.commands.output import add, command, console, say, table, write_json
+from host.commands.output import add, command, console, fact, say, table, write_json
 from host.commands.workplace import reading
 from host.domain.acting import By
 from host.domain.principals import Act
@@ -125,7 +125,7 @@ def show_scopes(to: Console, scopes: Sequence[StopScope]) -> None:
         if one.engaged:
             since = "its row is missing" if one.at is None else f"since {one.at.astimezone():%Y-%m-%d %H:%M:%S}"
             said = f"{_WORDS[one.scope]}, {since}" + ("" if one.at is None else f", by {one.actor}: {one.reason}")
-            to.print(Text(f"{one.scope:<9} ", style="dim"), Text(plain(said)), sep="", soft_wrap=True)
+            fact(to, one.scope, said)
 
 
 def _show(to: Console, view: StopView) -> None:

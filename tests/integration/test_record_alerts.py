@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from host.commands import sheets
+from host.commands import record_sheet, sheets
 from host.commands.exits import CommandError, Exit
 from host.commands.lookup import found_id
 from host.commands.records import _listed
@@ -29,7 +29,7 @@ from tests.support.scripted_planner import ScriptedPlanner, calling
 
 def as_page(row: Any) -> str:
     to = Console(file=StringIO(), width=200, highlight=False, emoji=False, markup=False)
-    sheets.record(to, Settings(), assemble(row, RETURNS), row)
+    record_sheet.record(to, Settings(), assemble(row, RETURNS), row)
     return str(to.file.getvalue())
 
 

@@ -114,7 +114,7 @@ def test_only_commands_write_to_standard_output():
         or (isinstance(node, ast.Attribute) and node.attr == "stdout" and getattr(node.value, "id", "") == "sys")
     }
     allowed = re.compile(
-        r"^host/(commands/.*|cli/streams|evaluation/crash/nursery|runbook)\.py$|^tool_server/(cli|log)\.py$"
+        r"^host/(commands/.*|cli/streams|evaluation/crash/nursery|runbook)\.py$|^tool_server/(terminal|log)\.py$"
     )
     assert all(allowed.match(name) for name in writers), writers
 
