@@ -25,10 +25,10 @@ from host.evaluation import sealed
 from host.record_views import RecordCut, RecordExported, RecordFinding, RecordSide, RecordVerified
 from host.settings import Settings, SettingsError, home_root, lacks, of_auditors
 from host.stack import assembly
+from host.stack.bring_up import MIGRATION_SECONDS_MAX
 from host.stack.home import existing_home
 from host.stack.keys import key_files
 from host.stack.processes import run_to_end
-from host.stack.stack import MIGRATION_SECONDS_MAX
 from host.store import seals
 from shared_contracts.base import dump
 from shared_contracts.named_file import Unread, open_file

@@ -8,19 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from host.commands.output import add, table
-from host.evaluation.documents import (
-    CompareView,
-    Comparison,
-    Cost,
-    GateView,
-    Incident,
-    Measures,
-    PerItem,
-    Rate,
-    Rates,
-    Shown,
-    Unmatched,
-)
+from host.evaluation.counted import Cost, Measures, PerItem, Rate, Rates
+from host.evaluation.documents import CompareView, Comparison, GateView, Incident, Shown, Unmatched
 from shared_contracts.evaluation_report import Conditions
 from shared_contracts.printed import plain
 

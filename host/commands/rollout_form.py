@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from host.commands.exits import CommandError, Exit
 from host.commands.output import say
-from host.evaluation.documents import Claim, GateView, PerItem, Rate, Rates
+from host.evaluation.counted import PerItem, Rate, Rates
+from host.evaluation.documents import Claim, GateView
 from host.handover.blocks import Cell, Note, Pairs, Section, Table, Verbatim, at
 from host.handover.markdown import markdown
 from host.rollout_views import OpenStageView, RolloutAct, RolloutView

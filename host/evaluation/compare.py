@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from host.evaluation.documents import CompareView, Comparison, Difference, Rate, Side, Unmatched, Verdict
+from host.evaluation.counted import Rate
+from host.evaluation.documents import CompareView, Comparison, Difference, Side, Unmatched, Verdict
 from host.evaluation.gate import gate, incidents, rescored, unaccounted
 from host.evaluation.groups import groups
 from host.evaluation.metrics import matched, rate, rates

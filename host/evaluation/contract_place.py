@@ -18,10 +18,10 @@ from host.evaluation.contract_bench import Place
 from host.evaluation.contract_shop import seed
 from host.stack import assembly, processes
 from host.stack.assembly import StackParts
+from host.stack.bring_up import MIGRATION_SECONDS_MAX, READY_SECONDS_MAX
 from host.stack.files import write_whole
 from host.stack.postgres import PostgresChoice
 from host.stack.roles import Side
-from host.stack.stack import MIGRATION_SECONDS_MAX, READY_SECONDS_MAX
 
 SEED_MODE = 0o600
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
-from host.evaluation.documents import Cost, CostName, CostPart
+from host.evaluation.counted import Cost, CostName, CostPart
 from host.evaluation.metrics import completed
 from shared_contracts.evaluation_report import NO_MODEL, CostRates, Entry
 

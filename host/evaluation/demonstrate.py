@@ -21,7 +21,7 @@ from host.engine.accept import Origin, accept
 from host.engine.review import order_compensation
 from host.evaluation.conduct import Bench, Run, conduct
 from host.evaluation.documents import Demonstrated, DemoView
-from host.evaluation.evaluate import Opened, opened, watched
+from host.evaluation.opened import Opened, opened, watched
 from host.evaluation.place import drop
 from host.evaluation.plan import Plan
 from host.evaluation.prepared import Prepared

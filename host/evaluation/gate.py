@@ -12,17 +12,8 @@ from collections.abc import Sequence
 from host.evaluation.codes import PROBLEMS, Code, Condition
 from host.evaluation.contradicted import contradicted, shared, too_little
 from host.evaluation.cost import cost
-from host.evaluation.documents import (
-    Claim,
-    ConditionView,
-    Cost,
-    GateView,
-    Incident,
-    Refusal,
-    RefusalCode,
-    Shown,
-    Unmatched,
-)
+from host.evaluation.counted import Cost
+from host.evaluation.documents import Claim, ConditionView, GateView, Incident, Refusal, RefusalCode, Shown, Unmatched
 from host.evaluation.metrics import found, measures
 from host.evaluation.proved import faults_show
 from host.evaluation.score import problems

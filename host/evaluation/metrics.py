@@ -9,16 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from host.evaluation.codes import PROBLEMS, Aspect, Code
-from host.evaluation.documents import (
-    CategoryRates,
-    FaultRow,
-    Measures,
-    PerItem,
-    Rate,
-    Rates,
-    ReasonRank,
-    StateReach,
-)
+from host.evaluation.counted import CategoryRates, FaultRow, Measures, PerItem, Rate, Rates, ReasonRank, StateReach
 from shared_contracts.evaluation import SIX, Category, FaultKind
 from shared_contracts.evaluation_report import Entry
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 
 from host.stack import postgres, processes
 from host.stack.assembly import TOOL_SERVER, WORKER, StackParts
+from host.stack.bring_up import READY_SECONDS_MAX
 from host.stack.processes import DEAD_SECONDS, Program, Running
-from host.stack.stack import READY_SECONDS_MAX
 from host.store.pool import Pool
 from shared_contracts.evaluation import FaultKind
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from host.stack import assembly, postgres, processes
 from host.stack.assembly import TOOL_SERVER, WORKER, StackChoice, StackParts
+from host.stack.bring_up import READY_SECONDS_MAX
 from host.stack.build import installed_build
 from host.stack.errors import StackError, StackProblem
 from host.stack.files import read_json, write_json
@@ -28,7 +29,7 @@ from host.stack.ports import choose_port
 from host.stack.postgres import PostgresChoice
 from host.stack.processes import Program, Running
 from host.stack.removal import empty_home
-from host.stack.stack import READY_SECONDS_MAX, temporary_parts
+from host.stack.stack import temporary_parts
 
 MADE = "evaluation.json"
 LOAD_SECONDS_MAX = 120.0

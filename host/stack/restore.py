@@ -24,6 +24,7 @@ from pathlib import Path
 from host.stack import assembly, postgres
 from host.stack.assembly import StackChoice, StackParts
 from host.stack.binaries import RESETWAL, find_program
+from host.stack.bring_up import MIGRATION_SECONDS_MAX
 from host.stack.build import installed_build
 from host.stack.catalogue import catalogue, differences
 from host.stack.errors import LoggedError, StackError, StackProblem
@@ -39,7 +40,7 @@ from host.stack.provision import provision, provision_to_fill
 from host.stack.removal import empty_home
 from host.stack.roles import Side, write_passwords
 from host.stack.signals import ended_by_signals
-from host.stack.stack import MIGRATION_SECONDS_MAX, stop_all
+from host.stack.stack import stop_all
 
 FILL_SECONDS_MAX = 6 * 3600.0
 # Engages the stop of everything in the host's database, whose owner's connection string it is given.

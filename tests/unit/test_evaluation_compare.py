@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from host.evaluation.codes import PROBLEMS, Code
 from host.evaluation.compare import SAID, compare
-from host.evaluation.documents import CompareView, Comparison, Rate
+from host.evaluation.counted import Rate
+from host.evaluation.documents import CompareView, Comparison
 from host.evaluation.groups import groups
 from shared_contracts.evaluation import Category
 from tests.support.evaluations import LIMITS, cases, conditions, document, entry, raw, report

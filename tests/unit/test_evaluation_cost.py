@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from host.evaluation.cost import cost
-from host.evaluation.documents import Cost
+from host.evaluation.counted import Cost
 from shared_contracts.base import parse
 from shared_contracts.evaluation import Category
 from shared_contracts.evaluation_report import CostRates

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host.evaluation.codes import Code
-from host.evaluation.documents import Rate, Rates
+from host.evaluation.counted import Rate, Rates
 from host.evaluation.metrics import MAIN, STATES, measures, rate, rates, tenths
 from shared_contracts.evaluation import SIX, Category, FaultKind
 from shared_contracts.evaluation_report import Entry

@@ -12,7 +12,7 @@ import pytest
 
 from host.commands.release_report import own_of
 from host.evaluation.codes import PROBLEMS, Code
-from host.evaluation.documents import PerItem, Rate
+from host.evaluation.counted import PerItem, Rate
 from host.evaluation.gate import gate
 from host.evaluation.page.cases import LISTED_MAX, SHOWN_MAX
 from host.evaluation.page.figures import HELD, MEANT, RATES

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 from uuid import uuid5
 
-from host.evaluation.documents import Rate
+from host.evaluation.counted import Rate
 from host.evaluation.gate import COUNTS, gate
 from host.evaluation.metrics import MAIN
 from host.evaluation.score import SEEN_AT, scored

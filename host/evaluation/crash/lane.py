@@ -28,6 +28,7 @@ from host.rights import kinds, pins, read_authorization
 from host.settings import Settings
 from host.stack import assembly, processes
 from host.stack.assembly import StackParts
+from host.stack.bring_up import MIGRATION_SECONDS_MAX
 from host.stack.errors import LoggedError, StackError, StackProblem
 from host.stack.files import tail, write_whole
 from host.stack.links import Links
@@ -35,7 +36,6 @@ from host.stack.pids import Identity
 from host.stack.postgres import PostgresChoice
 from host.stack.processes import Program, python_module
 from host.stack.roles import Side
-from host.stack.stack import MIGRATION_SECONDS_MAX
 from host.store import crash
 from host.store.pool import Pool
 from host.workflows.catalogue import CURRENT

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from host.evaluation.documents import PerItem, Rate
+from host.evaluation.counted import PerItem, Rate
 from host.handover.blocks import Cell, Link, Pairs, Verbatim
 
 TEXT_MAX, IDS_MAX = 300, 50

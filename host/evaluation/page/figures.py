@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from host.evaluation.documents import Cost, FaultRow, GateView, Measures, Rates
+from host.evaluation.counted import Cost, FaultRow, Measures, Rates
+from host.evaluation.documents import GateView
 from host.evaluation.page import spread
 from host.evaluation.page.cells import number, numbers, rate, text
 from host.evaluation.page.charts import Name, Square, bars, grid, spans
