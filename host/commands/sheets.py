@@ -43,7 +43,7 @@ def workflows(to: Console, page: WorkflowList) -> None:
         stands = (row.status.value, *((row.held_by,) if held else ()), row.reason, row.handover_reason)
         cells = (row.workflow_id, row.kind, row.resource, row.state, *stands)
         more = (
-            *((_at(row.review_closed_at),) if closed else ()),
+            *((moment(row.review_closed_at),) if closed else ()),
             *((", ".join(effects), ", ".join(row.alerts or ())) if queue else ()),
         )
         add(made, *cells, _age(row.age_seconds), *more)

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
 
 from host.store.errors import refusals
+from host.store.fetch import all_of
 from host.store.queries import load_queries
 from shared_contracts.approval import TrustedApprover
 
@@ -40,9 +40,7 @@ class ListedKey:
 
 async def keys(connection: AsyncConnection[Any]) -> list[ApproverKey]:
     """List the keys that are not revoked."""
-    cursor = connection.cursor(row_factory=class_row(ApproverKey))
-    await cursor.execute(_SQL["keys"])
-    return await cursor.fetchall()
+    return await all_of(connection, ApproverKey, _SQL["keys"])
 
 
 async def trust(connection: AsyncConnection[Any], trusted: TrustedApprover, by: str) -> bool:
@@ -64,6 +62,4 @@ async def revoke(connection: AsyncConnection[Any], kid: str, by: str) -> bool:
 
 async def listed(connection: AsyncConnection[Any]) -> list[ListedKey]:
     """List every key that was ever trusted."""
-    cursor = connection.cursor(row_factory=class_row(ListedKey))
-    await cursor.execute(_SQL["listed"])
-    return await cursor.fetchall()
+    return await all_of(connection, ListedKey, _SQL["listed"])

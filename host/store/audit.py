@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, LiteralString, TypeVar
+from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import class_row
 
 from host.domain.books import Attempted, Intended, Issued, Ledger
 from host.store.external import OWN_TASK
+from host.store.fetch import all_of
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -54,19 +54,10 @@ class Only:
 async def ledger(connection: AsyncConnection[Any], only: Only | None = None) -> Ledger:
     """Read the host's side."""
     case, tokens, keys = (None, None, None) if only is None else (only.case, only.tokens, only.keys)
-    issued = await rows(connection, Issued, _SQL["issued"])
+    issued = await all_of(connection, Issued, _SQL["issued"])
     return Ledger(
-        attempts=await rows(connection, Attempted, _SQL["attempts"], case=case, tokens=tokens),
-        effects=await rows(connection, Intended, _SQL["effects"], case=case, keys=keys),
+        attempts=tuple(await all_of(connection, Attempted, _SQL["attempts"], case=case, tokens=tokens)),
+        effects=tuple(await all_of(connection, Intended, _SQL["effects"], case=case, keys=keys)),
         # a token that the host uses itself names its task without the mark that the record has of it
         issued=tuple(replace(task, task_id=task.task_id.removeprefix(OWN_TASK)) for task in issued),
     )
-
-
-async def rows(
-    connection: AsyncConnection[Any], kind: type[T], query: LiteralString, **parameters: list[str] | str | None
-) -> tuple[T, ...]:
-    """Read all rows of a statement whose columns are the fields of `kind`."""
-    cursor = connection.cursor(row_factory=class_row(kind))
-    await cursor.execute(query, parameters)
-    return tuple(await cursor.fetchall())

@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from host.domain.books import Logged, Made, Stands
-from host.store.audit import rows
+from host.store.fetch import all_of
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -21,10 +21,10 @@ async def log(
     connection: AsyncConnection[Any], tokens: list[str] | None = None, task: str | None = None
 ) -> tuple[Logged, ...]:
     """Read the log: all of it, or the rows of some tokens and of a task."""
-    return await rows(connection, Logged, _SQL["log"], tokens=tokens, task=task)
+    return tuple(await all_of(connection, Logged, _SQL["log"], tokens=tokens, task=task))
 
 
 async def made(connection: AsyncConnection[Any], keys: list[str] | None = None) -> tuple[Made, ...]:
     """Read what stands there: all of it, or under some keys."""
-    found = await rows(connection, Made, _SQL["made"], keys=keys)
+    found = tuple(await all_of(connection, Made, _SQL["made"], keys=keys))
     return tuple(replace(row, stands=Stands(row.stands)) for row in found)

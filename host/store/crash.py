@@ -12,9 +12,9 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
 
 from host.store.audit import snapshot
+from host.store.fetch import first_of
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -47,9 +47,7 @@ class Provider:
 
 async def position(connection: AsyncConnection[Any], workflow_id: UUID) -> Position | None:
     """Tell where a case stands."""
-    cursor = connection.cursor(row_factory=class_row(Position))
-    await cursor.execute(_SQL["position"], {"workflow_id": workflow_id})
-    return await cursor.fetchone()
+    return await first_of(connection, Position, _SQL["position"], workflow_id=workflow_id)
 
 
 async def silent(connection: AsyncConnection[Any], seconds: float) -> bool:

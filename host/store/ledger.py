@@ -8,12 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from host.domain.rows import Rows
 from host.domain.workflow import Move
 from host.store.errors import StaleWorkflowError, refusals
+from host.store.fetch import all_of, first_of, only_of
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -78,10 +79,9 @@ async def commit_steps(connection: AsyncConnection[Any], rows: Rows) -> dict[str
     Raises StaleWorkflowError, StoppedError, OneAtATimeError, OutOfTimeError, ApprovalOverError, UnitsBusyError,
     UnsettledElsewhereError, InvariantError.
     """
-    cursor = connection.cursor(row_factory=class_row(Committed))
     with refusals():
-        await cursor.execute(_SQL["commit_steps"], {"rows": Jsonb(rows)})
-        return {str(done.workflow_id): done for done in await cursor.fetchall()}
+        done = await all_of(connection, Committed, _SQL["commit_steps"], rows=Jsonb(rows))
+    return {str(one.workflow_id): one for one in done}
 
 
 async def renew_lease(
@@ -101,10 +101,8 @@ async def count_broken_drive(connection: AsyncConnection[Any], workflow_id: UUID
 
 async def accept_case(connection: AsyncConnection[Any], case: dict[str, Any]) -> Accepted:
     """Take a case in, or find the workflow that its request has; raises StoppedError."""
-    cursor = connection.cursor(row_factory=class_row(Accepted))
     with refusals():
-        await cursor.execute(_SQL["accept_case"], {"case": Jsonb(case)})
-        row = await cursor.fetchone()
+        row = await first_of(connection, Accepted, _SQL["accept_case"], case=Jsonb(case))
     if row is None:
         raise StaleWorkflowError("the request was taken in and is gone again; try once more")
     return row
@@ -130,10 +128,7 @@ async def open_releases(connection: AsyncConnection[Any]) -> set[tuple[str, str]
 
 async def queue(connection: AsyncConnection[Any]) -> Queue:
     """Measure the waiting queue."""
-    cursor = connection.cursor(row_factory=class_row(Queue))
-    await cursor.execute(_SQL["queue"])
-    row = await cursor.fetchone()
-    return row if row is not None else Queue(0, 0.0)
+    return await only_of(connection, Queue, _SQL["queue"])
 
 
 async def due(connection: AsyncConnection[Any], most: int) -> list[UUID]:

@@ -9,8 +9,9 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 
+from host.store.fetch import all_of, first_of, only_of
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -102,9 +103,7 @@ async def find(connection: AsyncConnection[Any], name: str, most: int) -> list[U
 
 async def matches(connection: AsyncConnection[Any], name: str, found: list[UUID]) -> list[Match]:
     """Tell apart what shares a name, newest first."""
-    cursor = connection.cursor(row_factory=class_row(Match))
-    await cursor.execute(_SQL["matches"], {"name": name, "found": found})
-    return await cursor.fetchall()
+    return await all_of(connection, Match, _SQL["matches"], name=name, found=found)
 
 
 def _parts(name: str) -> tuple[UUID | None, int | None]:
@@ -129,16 +128,12 @@ async def read(connection: AsyncConnection[Any], workflow_id: UUID) -> dict[str,
 
 async def position(connection: AsyncConnection[Any], workflow_id: UUID) -> Position | None:
     """Tell where a workflow stands."""
-    cursor = connection.cursor(row_factory=class_row(Position))
-    await cursor.execute(_SQL["position"], {"workflow_id": workflow_id})
-    return await cursor.fetchone()
+    return await first_of(connection, Position, _SQL["position"], workflow_id=workflow_id)
 
 
 async def timeline(connection: AsyncConnection[Any], workflow_id: UUID, after: int) -> list[Moment]:
     """List the checkpoints after a sequence number."""
-    cursor = connection.cursor(row_factory=class_row(Moment))
-    await cursor.execute(_SQL["timeline"], {"workflow_id": workflow_id, "after": after})
-    return await cursor.fetchall()
+    return await all_of(connection, Moment, _SQL["timeline"], workflow_id=workflow_id, after=after)
 
 
 async def page(
@@ -160,9 +155,7 @@ async def exception_reasons(connection: AsyncConnection[Any]) -> dict[str, int]:
 
 
 async def _rows(connection: AsyncConnection[Any], query: LiteralString, parameters: Mapping[str, Any]) -> list[Summary]:
-    cursor = connection.cursor(row_factory=class_row(Summary))
-    await cursor.execute(query, parameters)
-    return await cursor.fetchall()
+    return await all_of(connection, Summary, query, **parameters)
 
 
 async def entries(connection: AsyncConnection[Any], workflow_id: UUID | None, most: int) -> list[dict[str, Any]]:
@@ -174,7 +167,4 @@ async def entries(connection: AsyncConnection[Any], workflow_id: UUID | None, mo
 
 async def rights(connection: AsyncConnection[Any]) -> Rights:
     """Look at the connection's own role."""
-    cursor = connection.cursor(row_factory=class_row(Rights))
-    await cursor.execute(_SQL["rights"])
-    row = await cursor.fetchone()
-    return row if row is not None else Rights("?", narrow=False)
+    return await only_of(connection, Rights, _SQL["rights"])

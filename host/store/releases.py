@@ -11,11 +11,12 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from host.domain.acting import By
+from host.store.acts import said_by
 from host.store.errors import refusals
+from host.store.fetch import all_of, first_of, only_of
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -71,16 +72,12 @@ async def begins_under(connection: AsyncConnection[Any], kind: str) -> str | Non
 
 async def history(connection: AsyncConnection[Any]) -> list[Act]:
     """Give every act, the oldest first."""
-    cursor = connection.cursor(row_factory=class_row(Act))
-    await cursor.execute(_SQL["history"])
-    return await cursor.fetchall()
+    return await all_of(connection, Act, _SQL["history"])
 
 
 async def open_under(connection: AsyncConnection[Any]) -> list[OpenUnder]:
     """Count the cases that go on, by release."""
-    cursor = connection.cursor(row_factory=class_row(OpenUnder))
-    await cursor.execute(_SQL["open_under"])
-    return await cursor.fetchall()
+    return await all_of(connection, OpenUnder, _SQL["open_under"])
 
 
 async def record(owner: AsyncConnection[Any], passed: Passed, by: By, reason: str) -> Act:
@@ -89,29 +86,21 @@ async def record(owner: AsyncConnection[Any], passed: Passed, by: By, reason: st
         "kind": passed.kind, "release": passed.release, "report_sha256": passed.report_sha256, "build": passed.build,
         "evaluated_at": passed.evaluated_at, "gate": Jsonb(passed.gate),
     }  # fmt: skip
-    return await _written(owner, _SQL["record"], {**named, **_by(by, reason)})
+    return await _written(owner, _SQL["record"], {**named, **said_by(by, reason)})
 
 
 async def last_passed(connection: AsyncConnection[Any], kind: str, carried: Sequence[str]) -> Act | None:
     """Find the newest record of another one of these releases than new cases begin under."""
-    cursor = connection.cursor(row_factory=class_row(Act))
-    await cursor.execute(_SQL["last_passed"], {"kind": kind, "carried": list(carried)})
-    return await cursor.fetchone()
+    return await first_of(connection, Act, _SQL["last_passed"], kind=kind, carried=list(carried))
 
 
 async def roll_back(owner: AsyncConnection[Any], to: Act, by: By, reason: str) -> Act:
     """Let new cases begin under what had passed before. Raises ActRefusedError."""
     named = {"kind": to.kind, "release": to.release, "rests_on": to.act_id}
-    return await _written(owner, _SQL["roll_back"], {**named, **_by(by, reason)})
+    return await _written(owner, _SQL["roll_back"], {**named, **said_by(by, reason)})
 
 
 async def _written(owner: AsyncConnection[Any], query: LiteralString, named: dict[str, Any]) -> Act:
     with refusals():
         await owner.execute(_SQL["take_turn"])  # before the act gets its number: the newest is the last
-        cursor = owner.cursor(row_factory=class_row(Act))
-        await cursor.execute(query, named)
-        return await cursor.fetchone()  # type: ignore[return-value]  # an insert gives its row, or raises
-
-
-def _by(by: By, reason: str) -> dict[str, Any]:
-    return {"actor": by.name, "reason": reason, "details": Jsonb(by.details())}
+        return await only_of(owner, Act, query, **named)

@@ -12,12 +12,13 @@ from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from host.domain.acting import By
 from host.domain.rollout import OpenStage, Reconciled
+from host.store.acts import said_by
 from host.store.errors import refusals
+from host.store.fetch import all_of, first_of, only_of
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -72,30 +73,22 @@ class Sampling:
 
 async def history(connection: AsyncConnection[Any]) -> list[Act]:
     """Give every act, the oldest first."""
-    cursor = connection.cursor(row_factory=class_row(Act))
-    await cursor.execute(_SQL["history"])
-    return await cursor.fetchall()
+    return await all_of(connection, Act, _SQL["history"])
 
 
 async def current_stage(connection: AsyncConnection[Any]) -> OpenStage | None:
     """Give the stage that is open, with what it has to show."""
-    cursor = connection.cursor(row_factory=class_row(OpenStage))
-    await cursor.execute(_SQL["current_stage"])
-    return await cursor.fetchone()
+    return await first_of(connection, OpenStage, _SQL["current_stage"])
 
 
 async def to_check(connection: AsyncConnection[Any], most: int) -> list[ToCheck]:
     """List what is to be looked at, the oldest first."""
-    cursor = connection.cursor(row_factory=class_row(ToCheck))
-    await cursor.execute(_SQL["to_check"], {"most": most})
-    return await cursor.fetchall()
+    return await all_of(connection, ToCheck, _SQL["to_check"], most=most)
 
 
 async def sampling(connection: AsyncConnection[Any]) -> Sampling:
     """Count what decides how many are looked at."""
-    cursor = connection.cursor(row_factory=class_row(Sampling))
-    await cursor.execute(_SQL["sampling"])
-    return await cursor.fetchone()  # type: ignore[return-value]  # it has one row
+    return await only_of(connection, Sampling, _SQL["sampling"])
 
 
 async def tracked(connection: AsyncConnection[Any]) -> bool:
@@ -112,17 +105,17 @@ async def tenant(connection: AsyncConnection[Any], workflow_id: UUID) -> str:
 
 async def waive(owner: AsyncConnection[Any], by: By, reason: str) -> Act | None:
     """Say that no rollout runs. Raises ActRefusedError."""
-    return await _written(owner, _SQL["waive"], _by(by, reason))
+    return await _written(owner, _SQL["waive"], said_by(by, reason))
 
 
 async def open_stage(owner: AsyncConnection[Any], stage: int, by: By, reason: str) -> Act | None:
     """Open a stage under the releases of today. Raises ActRefusedError, InvariantError."""
-    return await _written(owner, _SQL["open"], {"stage": stage, **_by(by, reason)})
+    return await _written(owner, _SQL["open"], {"stage": stage, **said_by(by, reason)})
 
 
 async def abandon(owner: AsyncConnection[Any], stage: int, by: By, reason: str) -> Act | None:
     """Give a stage up, unpassed; None where it is not the open one."""
-    return await _written(owner, _SQL["abandon"], {"stage": stage, **_by(by, reason)})
+    return await _written(owner, _SQL["abandon"], {"stage": stage, **said_by(by, reason)})
 
 
 async def pass_stage(
@@ -136,14 +129,14 @@ async def pass_stage(
         "stage": stage, "compared": reconciled.compared, "untracked": reconciled.untracked,
         "missing": reconciled.missing, "duplicate": reconciled.duplicate,
     }  # fmt: skip
-    return await _written(owner, _SQL["pass"], {**named, **_by(by, reason)})
+    return await _written(owner, _SQL["pass"], {**named, **said_by(by, reason)})
 
 
 async def check(owner: AsyncConnection[Any], workflow_id: UUID, verdict: str, by: By, reason: str) -> None:
     """Keep what a person found. Raises ActRefusedError."""
     with refusals():
         await owner.execute(_SQL["take_turn"])  # a stage that is being passed counts it, or is passed before it
-        await owner.execute(_SQL["check"], {"workflow_id": workflow_id, "verdict": verdict, **_by(by, reason)})
+        await owner.execute(_SQL["check"], {"workflow_id": workflow_id, "verdict": verdict, **said_by(by, reason)})
 
 
 def waive_anew(owner: psycopg.Connection[Any], actor: str, reason: str) -> bool:
@@ -156,10 +149,4 @@ def waive_anew(owner: psycopg.Connection[Any], actor: str, reason: str) -> bool:
 async def _written(owner: AsyncConnection[Any], query: LiteralString, named: dict[str, Any]) -> Act | None:
     with refusals():
         await owner.execute(_SQL["take_turn"])  # before the act gets its number: the newest is the last
-        cursor = owner.cursor(row_factory=class_row(Act))
-        await cursor.execute(query, named)
-        return await cursor.fetchone()
-
-
-def _by(by: By, reason: str) -> dict[str, Any]:
-    return {"actor": by.name, "reason": reason, "details": Jsonb(by.details())}
+        return await first_of(owner, Act, query, **named)

@@ -12,11 +12,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
-from psycopg.types.json import Jsonb
 
 from host.domain.acting import By
+from host.store.acts import said_by
 from host.store.errors import refusals
+from host.store.fetch import all_of, only_of
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -94,15 +94,11 @@ class Reconciled:
     at: datetime
 
 
-def _act(by: By, reason: str) -> dict[str, Any]:
-    return {"actor": by.name, "reason": reason, "details": Jsonb(by.details())}
-
-
 async def engage(
     connection: AsyncConnection[Any], scopes: Sequence[str], by: By, reason: str, cause: str, *, behind: bool = True
 ) -> None:
     """Let nothing new begin from this transaction's commit on; `behind` all that is committing now, or at once."""
-    row = {**_act(by, reason), "scopes": list(scopes), "cause": cause, "behind": behind}
+    row = {**said_by(by, reason), "scopes": list(scopes), "cause": cause, "behind": behind}
     await connection.execute(_SQL["engage"], row)
 
 
@@ -124,37 +120,27 @@ async def be_patient(connection: AsyncConnection[Any]) -> None:
 
 async def scopes(connection: AsyncConnection[Any]) -> list[Stop]:
     """Tell of every scope whether it is stopped, by whom and why."""
-    cursor = connection.cursor(row_factory=class_row(Stop))
-    await cursor.execute(_SQL["scopes"])
-    return await cursor.fetchall()
+    return await all_of(connection, Stop, _SQL["scopes"])
 
 
 async def open_cases(connection: AsyncConnection[Any]) -> list[Open]:
     """List what has not ended, by state."""
-    cursor = connection.cursor(row_factory=class_row(Open))
-    await cursor.execute(_SQL["open_cases"])
-    return await cursor.fetchall()
+    return await all_of(connection, Open, _SQL["open_cases"])
 
 
 async def under_way(connection: AsyncConnection[Any]) -> list[UnderWay]:
     """List the effects that are finished and recorded although a stop is engaged."""
-    cursor = connection.cursor(row_factory=class_row(UnderWay))
-    await cursor.execute(_SQL["under_way"])
-    return await cursor.fetchall()
+    return await all_of(connection, UnderWay, _SQL["under_way"])
 
 
 async def held(connection: AsyncConnection[Any]) -> list[Held]:
     """Count those that wait until somebody releases them, by state."""
-    cursor = connection.cursor(row_factory=class_row(Held))
-    await cursor.execute(_SQL["held"])
-    return await cursor.fetchall()
+    return await all_of(connection, Held, _SQL["held"])
 
 
 async def in_doubt(connection: AsyncConnection[Any]) -> list[InDoubt]:
     """List whose effect has to be looked up before anything may go on."""
-    cursor = connection.cursor(row_factory=class_row(InDoubt))
-    await cursor.execute(_SQL["in_doubt"])
-    return await cursor.fetchall()
+    return await all_of(connection, InDoubt, _SQL["in_doubt"])
 
 
 async def newest_act(connection: AsyncConnection[Any]) -> int:
@@ -165,33 +151,29 @@ async def newest_act(connection: AsyncConnection[Any]) -> int:
 
 async def stopped_since(connection: AsyncConnection[Any], act: int) -> list[Again]:
     """List the stops since an act of the history, the oldest first."""
-    cursor = connection.cursor(row_factory=class_row(Again))
-    await cursor.execute(_SQL["stopped_since"], {"after": act})
-    return await cursor.fetchall()
+    return await all_of(connection, Again, _SQL["stopped_since"], after=act)
 
 
 async def reconcile(connection: AsyncConnection[Any], by: By, reason: str, after: int) -> Reconciled:
     """Count everything and keep it; `after` is the newest act from before anything was looked up."""
-    cursor = connection.cursor(row_factory=class_row(Reconciled))
-    await cursor.execute(_SQL["reconcile"], {**_act(by, reason), "after": after})
-    return await cursor.fetchone()  # type: ignore[return-value]  # a function gives its row, or raises
+    return await only_of(connection, Reconciled, _SQL["reconcile"], **said_by(by, reason), after=after)
 
 
 async def lift(owner: AsyncConnection[Any], by: By, reason: str, reconciliation_id: int) -> int:
     """End the stop, one case at a time from then on; gives how many it holds. Raises NotLiftedError."""
     with refusals():
-        cursor = await owner.execute(_SQL["lift"], {**_act(by, reason), "reconciliation": reconciliation_id})
+        cursor = await owner.execute(_SQL["lift"], {**said_by(by, reason), "reconciliation": reconciliation_id})
         return int((await cursor.fetchall())[0][0])
 
 
 async def release(owner: AsyncConnection[Any], by: By, reason: str, state: str, most: int) -> list[UUID]:
     """Let some of those that are held go on, the oldest first; gives them. Raises StoppedError."""
     with refusals():
-        cursor = await owner.execute(_SQL["release"], {**_act(by, reason), "state": state, "most": most})
+        cursor = await owner.execute(_SQL["release"], {**said_by(by, reason), "state": state, "most": most})
         return list((await cursor.fetchall())[0][0])
 
 
 async def end_one_at_a_time(owner: AsyncConnection[Any], by: By, reason: str) -> None:
     """Let several cases be driven at a time again. Raises StoppedError and NotLiftedError."""
     with refusals():
-        await owner.execute(_SQL["end_one_at_a_time"], _act(by, reason))
+        await owner.execute(_SQL["end_one_at_a_time"], said_by(by, reason))

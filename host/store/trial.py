@@ -12,9 +12,9 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncConnection, sql
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from host.store.fetch import all_of
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -33,9 +33,7 @@ class Position:
 
 async def positions(connection: AsyncConnection[Any], ids: Collection[UUID]) -> list[Position]:
     """Tell where these cases stand."""
-    cursor = connection.cursor(row_factory=class_row(Position))
-    await cursor.execute(_SQL["positions"], {"ids": list(ids)})
-    return await cursor.fetchall()
+    return await all_of(connection, Position, _SQL["positions"], ids=list(ids))
 
 
 async def busy(connection: AsyncConnection[Any], waiting: Collection[UUID]) -> int:

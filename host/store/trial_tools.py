@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from host.store.audit import rows, snapshot
+from host.store.audit import snapshot
+from host.store.fetch import all_of
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
@@ -64,7 +65,7 @@ async def read(dsn: str) -> Provider:
     """Read it of one instant. Raises NotAnAuditorError, and what connecting raises."""
     async with snapshot(dsn) as connection:
         return Provider(
-            calls=await rows(connection, Logged, _SQL["calls"]),
-            made=await rows(connection, Made, _SQL["made"]),
-            undone=await rows(connection, Undone, _SQL["undone"]),
+            calls=tuple(await all_of(connection, Logged, _SQL["calls"])),
+            made=tuple(await all_of(connection, Made, _SQL["made"])),
+            undone=tuple(await all_of(connection, Undone, _SQL["undone"])),
         )
