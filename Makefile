@@ -79,12 +79,17 @@ lock: $(INSTALLED)
 	$(COMPILE) --extra dev --extra report --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
 	$(COMPILE) --output-file deploy/supply.lock deploy/supply.in
 
-# what an installation consists of, as CycloneDX, held against its schema before it is written; it needs no network
-# but for installing the tool, which has a place of its own: what it needs has no place in what the product needs
-sbom: $(SUPPLY)/.installed
-	$(SUPPLY)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
+# what an installation consists of, as CycloneDX, held against its schema before it is written: read off a place with
+# what the product needs and nothing else; the tool has a place of its own, since the product does not need it
+sbom: $(SUPPLY)/.installed $(SUPPLY)/product/.installed
+	$(SUPPLY)/bin/cyclonedx-py environment $(SUPPLY)/product --pyproject pyproject.toml --output-reproducible \
 		--validate --output-file sbom.json
 	@echo "sbom.json"
+
+$(SUPPLY)/product/.installed: requirements.lock $(INSTALLED)
+	$(PYTHON) -m venv --clear --without-pip $(SUPPLY)/product
+	$(PIP) --python $(SUPPLY)/product install --quiet --require-hashes -r requirements.lock
+	@touch $@
 
 # asks a public service about every version in the locks; ends with 1 where one is known to be bad, or is not known
 audit: $(SUPPLY)/.installed

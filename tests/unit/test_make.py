@@ -58,7 +58,8 @@ def test_what_npm_installs_is_pinned_by_digest_and_comes_from_no_named_address(f
 
 def test_the_list_of_parts_is_made_of_the_lock_that_is_installed_and_held_against_its_schema():
     made = " ".join(recipe("sbom"))
-    assert "cyclonedx-py requirements requirements.lock --pyproject pyproject.toml" in made
+    assert "cyclonedx-py environment $(SUPPLY)/product --pyproject pyproject.toml" in made
+    assert "--python $(SUPPLY)/product install --quiet --require-hashes -r requirements.lock" in MAKEFILE
     assert "--validate --output-file sbom.json" in made
     assert "--require-hashes -r deploy/supply.lock" in MAKEFILE
     assert "sbom.json" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
