@@ -18,9 +18,7 @@ from shared_contracts.evaluation_report import Component, Conditions, Entry, Eva
 # approvals: a run that asks a person less often is another series, whatever was changed to make it so
 SAME = ("dataset_sha256", "seed", "concurrency", "order_snapshot", "policy", "authz", "approvals")
 # what no case shows, and is worse all the same where it was not so before
-_BESIDE = frozenset(
-    {"stop_unasked", "stop_standing", "nothing_compared", "compared_too_little", "contract_test_failed"}
-)
+_BESIDE = frozenset({"stop_unasked", "stop_engaged", "nothing_compared", "compared_too_little", "contract_test_failed"})
 NOTICE_TOOLS = frozenset({"send_return_notice", "send_correction_notice", "find_notice"})
 SAID: dict[Verdict, str] = {
     "fixed": "every case that had failed is as expected now, and nothing is worse",
