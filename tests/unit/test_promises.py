@@ -25,7 +25,7 @@ MODELS = {
 }  # fmt: skip
 MODULES = {name.replace("-", "_") for name in MODELS} | {"google", "llama_cpp", "agents"}
 MADE = {".git", ".venv", ".home", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
-MADE |= {".conformance", ".clients"}  # others' programs, installed to be run against ours
+MADE |= {".conformance", ".clients", ".supply"}  # others' programs, installed to be run against ours
 
 
 def texts() -> Iterator[tuple[str, str]]:
