@@ -27,6 +27,7 @@ from shared_contracts.digest import NotCanonicalError, canonical_json, digest
 from shared_contracts.told import complaints
 
 CASE_BYTES_MAX = 64 * 1024  # fifteen times the longest message that a case may carry
+ANEW = "reapply."  # begins the request id of a case that was asked for anew; what is submitted has none such
 
 
 class CaseError(Exception):
@@ -89,6 +90,8 @@ def read_document(raw: bytes) -> dict[str, Any]:
         raise CaseError("the case holds a number that is too long; quantities are small integers") from error
     if not isinstance(document, dict):
         raise CaseError("the case is not a JSON object")
+    if str(document.get("request_id")).startswith(ANEW):
+        raise CaseError(f"request_id begins with {ANEW!r}, which kessai reapply alone gives; use another one")
     return document
 
 

@@ -14,7 +14,7 @@ from host.domain.outcome import CallError
 from host.domain.state import State
 from host.domain.step import Step
 from host.domain.wait import ENDED
-from host.engine.accept import Origin, Pins, Taken, accept, beginning, read_case
+from host.engine.accept import ANEW, Origin, Pins, Taken, accept, beginning, read_case
 from host.engine.approve import ApprovalRefusedError, Desk, load_case, not_waiting, waiting
 from host.store import ledger
 from host.store.errors import StaleWorkflowError
@@ -54,7 +54,7 @@ async def reapply(desk: Desk, workflow_id: UUID, pins: Pins, as_of: datetime | N
     principal = desk.authorization.by_name().get(task.principal)
     if principal is None or principal.tenant_id != task.tenant_id:
         raise NotPossibleError(f"{task.principal} may ask for nothing any more; submit the case for somebody who may")
-    document = {**task.case, "kind": task.kind, "request_id": f"reapply.{workflow_id}", "requested_at": None}
+    document = {**task.case, "kind": task.kind, "request_id": f"{ANEW}{workflow_id}", "requested_at": None}
     workflows = {kind.workflow.kind: kind.workflow for kind in desk.kinds.values()}
     kind, case = await beginning(desk.pool, desk.kinds, *read_case(document, workflows))
     return await accept(desk.pool, kind, case, Origin(principal, as_of, workflow_id), pins, desk.wake)

@@ -38,6 +38,7 @@ BYTES: dict[str, tuple[bytes, str]] = {
     "NUL in a name": (TEXT.replace('"message"', '"mess\\u0000age"').encode(), "NUL"),
     "lone surrogate": (TEXT.replace("too", "\\ud800").encode(), "surrogate"),
     "a member twice": (TEXT.replace('"kind"', '"kind": "x", "kind"').encode(), "'kind' stands twice"),
+    "the name of a case asked anew": (b'{"kind": "returns", "request_id": "reapply.x"}', "kessai reapply alone"),
     "deep": (b"[" * 50_000, "nested"),
     "ten megabytes": (TEXT.encode() + b" " * 10_000_000, str(CASE_BYTES_MAX)),
 }  # fmt: skip
