@@ -155,6 +155,30 @@ def test_what_means_another_contract_is_not_executed_and_nothing_more_is_propose
     pair.run(revision, scene)
 
 
+@pytest.mark.parametrize(
+    ("code", "gone"), [("tool_disabled", {"get_order"}), ("not_found", set()), ("token_invalid", set(TOOLS))]
+)
+def test_what_a_refusal_says_of_a_tool_or_of_us_takes_it_out_until_the_next_listing(
+    pair: Pair, dispatcher: StubDispatcher, code: str, gone: set[str]
+) -> None:
+    issuer = pair.server.issuer
+    elsewhere = Minter(SigningKey(issuer.kid, issuer.private), issuer.name, "http://elsewhere.example/mcp")
+    dispatcher.answer = lambda *_: Refused(code, "In words.")
+
+    async def scene(client: ToolClient) -> None:
+        listing = Listing(client, TOOLS)
+        minter = elsewhere if code == "token_invalid" else pair.minter
+        gateway = Gateway(client, minter, listing, Pace(Rates(principal=100.0, tenant=100.0)))
+        await listing.refresh()
+        outcome = await gateway.call(pair.asked("get_order"))
+        assert told(outcome) == ("Rejected", code)
+        assert gateway.available() == frozenset(TOOLS) - gone
+        await listing.refresh()
+        assert gateway.available() == frozenset(TOOLS)
+
+    pair.run(MODERN, scene)
+
+
 @revisions
 def test_a_tool_that_the_server_does_not_know_is_refused(pair: Pair, dispatcher: StubDispatcher, revision: str) -> None:
     request = pair.request("get_order")

@@ -122,6 +122,7 @@ def test_a_short_or_weak_rsa_key_is_not_loaded(tmp_path):
         rsa.RSAPublicNumbers(3, strong.n),
         rsa.RSAPublicNumbers(1, strong.n),
         rsa.RSAPublicNumbers(65537, strong.n + 1),
+        rsa.RSAPublicNumbers(65537, 2**8192 + 1),  # whoever verifies with it pays for its length
     ):
         with pytest.raises(TrustError):
             keyring_of(tmp_path, rsa_jwk(weak))
@@ -172,6 +173,13 @@ def test_a_kid_or_a_key_that_stands_there_twice_is_refused(tmp_path):
         keyring_of(tmp_path, first.jwk(), second.jwk())
     with pytest.raises(TrustError, match="another kid"):
         keyring_of(tmp_path, first.jwk(), first.jwk(kid="key-2"))
+
+
+def test_a_set_of_more_keys_than_anybody_has_is_none(tmp_path):
+    keys = [Issuer.at(tmp_path).jwk(kid=f"k{n}") for n in range(65)]
+    keyring_of(tmp_path, *keys[1:])
+    with pytest.raises(TrustError, match="at most 64 keys"):
+        keyring_of(tmp_path, *keys)
 
 
 def test_one_bad_key_spoils_the_set(tmp_path):
