@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from host.domain.sealed import PENDING_SECONDS
+from host.domain.seal_walk import PENDING_SECONDS
 from host.stack.doctor import Check
 from shared_contracts.seal import SealLag
 

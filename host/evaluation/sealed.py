@@ -18,7 +18,8 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from host.domain.sealed import PENDING_SECONDS, Chain, Finding, Kind, Line, Restored, Unsealed, Verdict, Walk
+from host.domain.seal_walk import PENDING_SECONDS, Walk
+from host.domain.sealed import Chain, Finding, Kind, Line, Restored, Unsealed, Verdict
 from host.evaluation.audit import Auditors, reading
 from host.store import sealed
 from shared_contracts.seal import SealKeys, SideName, keys_of

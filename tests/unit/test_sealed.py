@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from host.domain.sealed import Chain, Kind, Line, Walk
+from host.domain.seal_walk import Walk
+from host.domain.sealed import Chain, Kind, Line
 from host.evaluation.sealed import FORMAT, verified_export
 from shared_contracts.seal import Head, Signer, chained, genesis, keys_of
 from tests.support.sealing import signers
