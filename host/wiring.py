@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -70,7 +70,7 @@ async def driver(settings: Settings, links: Links, patience_seconds: float = 0.0
     sealer = None if links.sealing is None else sealer_of(links.sealing, partial(exchange, links.server_url))
     minter = Minter(SigningFile(links.signing_key_file, SigningKey.from_jwk), links.issuer, links.audience)
     size = min(POOL_SIZE_MAX, settings.concurrency + 4)
-    async with database(links.dsn, size) as pool, ToolClient(links.server_url, _probe(minter)) as client:
+    async with database(links.dsn, size) as pool, ToolClient(links.server_url, minter.probe) as client:
         if settings.concurrency > 1:
             await _tracked(pool)
         listing = Listing(client, TOOLS)
@@ -132,10 +132,6 @@ async def _listed(listing: Listing, patience_seconds: float) -> None:
         if found.reason is not Reason.UNREACHABLE or time.monotonic() > until:
             raise NotReadyError(f"{found.what} {found.mend}")
         await asyncio.sleep(AGAIN_SECONDS)
-
-
-def _probe(minter: Minter) -> Callable[[], str]:
-    return lambda: minter.probe("kessai", "kessai-host")
 
 
 def _planner(settings: Settings) -> Planner:

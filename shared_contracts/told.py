@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-_EXPLAINED = "see “Several machines” in RUNBOOK.md"
 _NAME_MAX = 80  # characters of a name that somebody else has chosen
 
 

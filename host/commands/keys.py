@@ -131,7 +131,7 @@ async def _not_taken(home: Home, key: dict[str, Any], seconds: float) -> str | N
 
     url = resource_at(port)
     minter = Minter(SigningKey.from_jwk(key), issuer_of(home), url)
-    return await why_refused(url, lambda: minter.probe("kessai", "kessai-host"), seconds)
+    return await why_refused(url, minter.probe, seconds)
 
 
 async def revoke(settings: Settings, kid: str, directory: Path | None) -> None:

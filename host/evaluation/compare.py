@@ -119,9 +119,9 @@ def differences(before: EvaluationReport, after: EvaluationReport) -> Iterator[D
     yield from _changed(old, new)
 
 
-def _differs(what: str, before: object, after: object, ids: tuple[str, ...] = ()) -> Iterator[Difference]:
+def _differs(what: str, before: object, after: object) -> Iterator[Difference]:
     if before != after:
-        yield Difference(what=what, before=str(before), after=str(after), ids=ids)
+        yield Difference(what=what, before=str(before), after=str(after), ids=())
 
 
 def _cases(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[Difference]:

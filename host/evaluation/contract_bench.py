@@ -224,7 +224,7 @@ async def opened(place: Place, tools: Mapping[str, Tool]) -> AsyncIterator[Bench
     async with (
         wire(place.links.server_url) as between,
         database(place.links.dsn, POOL_SIZE) as pool,
-        ToolClient(between.url, lambda: minter.probe("kessai", "kessai-host")) as client,
+        ToolClient(between.url, minter.probe) as client,
     ):
         listing = Listing(client, tools)
         if isinstance(found := await listing.refresh(), NotReady):

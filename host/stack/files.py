@@ -18,6 +18,7 @@ from shared_contracts.named_file import OTHERS, Unread, exposed, open_file, read
 SECRET_MODE = 0o600
 BYTES_MAX = 1_000_000  # of a secret, and of a state file
 LOG_BYTES_MAX = 10_000_000
+TAIL_LINES = 12
 
 
 def write_whole(path: Path, content: str, mode: int) -> None:
@@ -135,7 +136,7 @@ def rotate(log: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def tail(path: Path, *, since: int = 0, lines: int = 12) -> str:
+def tail(path: Path, *, since: int = 0) -> str:
     """The last lines of a log, of what was written after byte `since`."""
     try:
         with path.open("rb") as file:
@@ -144,4 +145,4 @@ def tail(path: Path, *, since: int = 0, lines: int = 12) -> str:
             text = file.read().decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
-    return "\n".join(text.splitlines()[-lines:])
+    return "\n".join(text.splitlines()[-TAIL_LINES:])

@@ -107,9 +107,9 @@ class Minter:
         task, scope = str(request.workflow_id), tool.scope.value
         return self._mint(Use.CALL, request.jti, task, request.tenant_id, request.subject, scope, (details,))
 
-    def probe(self, tenant_id: str, subject: str) -> str:
+    def probe(self) -> str:
         """Mint a token that can negotiate and list, and call nothing."""
-        return self._mint(Use.PROBE, new_jti(), PROBE_TASK, tenant_id, subject, "", ())
+        return self._mint(Use.PROBE, new_jti(), PROBE_TASK, "kessai", "kessai-host", "", ())
 
     def external(self, grant: ExternalGrant) -> str:
         """Mint a token for an outside host: several calls for one customer, and no longer than the class lives."""

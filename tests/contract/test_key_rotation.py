@@ -61,7 +61,7 @@ async def follow(server: Server, files: KeyFiles) -> str:
     with rotation.changing(files):
         following = rotation.publish_next(files, time.time())
         trying = Minter(SigningKey.from_jwk(following), ISSUER, server.issuer.resource)
-        assert await why_refused(server.url, lambda: trying.probe("tenant-a", "kessai-host"), 10) is None
+        assert await why_refused(server.url, trying.probe, 10) is None
         return rotation.sign_with_next(files, time.time())
 
 
@@ -72,7 +72,7 @@ def test_keys_follow_one_another_under_load_and_no_call_is_refused(server: Serve
     async def scene() -> list[Outcome]:
         seen: list[Outcome] = []
         made = asyncio.Semaphore(0)
-        async with ToolClient(server.url, lambda: minter.probe("tenant-a", "kessai-host")) as client:
+        async with ToolClient(server.url, minter.probe) as client:
 
             async def caller() -> None:
                 for _ in left:
@@ -105,7 +105,7 @@ def test_a_stolen_key_is_refused_from_the_next_call_on_and_the_host_goes_on_with
     stolen = Minter(SigningKey.from_jwk(read_signing_key(files.signing)), ISSUER, server.issuer.resource)
 
     async def scene() -> list[Outcome]:
-        async with ToolClient(server.url, lambda: minter.probe("tenant-a", "kessai-host")) as client:
+        async with ToolClient(server.url, minter.probe) as client:
             before = [await client.call(asked(one)) for one in (minter, stolen)]
             old = str(read_signing_key(files.signing)["kid"])
             await follow(server, files)
@@ -124,7 +124,7 @@ def test_a_key_that_the_tool_server_does_not_know_is_found_out_before_it_signs(s
     stranger = Minter(SigningKey.from_jwk(following), ISSUER, server.issuer.resource)
 
     async def scene() -> str | None:
-        return await why_refused(server.url, lambda: stranger.probe("tenant-a", "kessai-host"), 0.2)
+        return await why_refused(server.url, stranger.probe, 0.2)
 
     assert "refused our probe token" in str(run(scene()))
     assert read_signing_key(files.signing)["kid"] != following["kid"]

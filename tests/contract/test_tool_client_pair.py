@@ -59,7 +59,7 @@ class Pair:
     @asynccontextmanager
     async def client(self, revision: str) -> AsyncIterator[ToolClient]:
         def probe() -> str:
-            return self.minter.probe("tenant-a", "kessai-host")
+            return self.minter.probe()
 
         if revision == MODERN:
             async with ToolClient(self.server.url, probe) as client:
@@ -218,7 +218,7 @@ def test_a_token_for_another_resource_is_refused(pair: Pair, revision: str) -> N
 
 @revisions
 def test_a_probe_token_calls_nothing(pair: Pair, dispatcher: StubDispatcher, revision: str) -> None:
-    request = replace(pair.request("get_order"), token=pair.minter.probe("tenant-a", "kessai-host"))
+    request = replace(pair.request("get_order"), token=pair.minter.probe())
     outcome = pair.run(revision, lambda client: client.call(request))
     assert isinstance(outcome, Rejected)
     assert dispatcher.calls == []

@@ -105,7 +105,7 @@ def everything(connection: psycopg.Connection[Any]) -> str:
 
 async def returned(server: Server, minter: Minter, planner: ScriptedPlanner) -> tuple[str, str]:
     """Run a return to its end over the wire; gives where it stands and all that the host's database holds then."""
-    async with ToolClient(server.url, lambda: minter.probe("acme-jp", "kessai-host")) as client:
+    async with ToolClient(server.url, minter.probe) as client:
         listing = Listing(client, TOOLS)
         assert isinstance(await listing.refresh(), Ready)
         gateway = Gateway(client, minter, listing, Pace(Rates(100.0, 100.0)))

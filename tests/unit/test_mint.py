@@ -74,14 +74,14 @@ def test_the_header_names_type_algorithm_and_key() -> None:
 
 @pytest.mark.parametrize("use", [Use.CALL, Use.PROBE])
 def test_a_token_lives_as_long_as_its_use_allows(use: Use) -> None:
-    token = _minter().call(READ) if use is Use.CALL else _minter().probe("tenant-a", "kessai-host")
+    token = _minter().call(READ) if use is Use.CALL else _minter().probe()
     claims = _payload(token)
     assert (claims["use"], claims["iat"], claims["nbf"]) == (use.value, NOW, NOW)
     assert claims["exp"] - claims["iat"] == LIFETIME_SECONDS_MAX[use]
 
 
 def test_a_probe_token_is_for_readiness_and_calls_nothing() -> None:
-    claims = _payload(_minter().probe("tenant-a", "kessai-host"))
+    claims = _payload(_minter().probe())
     assert (claims["task_id"], claims["scope"], claims["authorization_details"]) == ("readiness", "", [])
 
 

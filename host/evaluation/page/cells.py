@@ -38,10 +38,10 @@ def text(said: str | None) -> Cell:
     return Verbatim(said) if cut <= 0 else Verbatim(f"{said[:TEXT_MAX]}… ({cut} letters more)")
 
 
-def joined(said: Sequence[str], most: int = IDS_MAX) -> Cell:
+def joined(said: Sequence[str]) -> Cell:
     """Write ids one after the other; where there are too many of them, how many more."""
-    more = f" and {len(said) - most} more" if len(said) > most else ""
-    return Verbatim(", ".join(said[:most]) + more) if said else "-"
+    more = f" and {len(said) - IDS_MAX} more" if len(said) > IDS_MAX else ""
+    return Verbatim(", ".join(said[:IDS_MAX]) + more) if said else "-"
 
 
 def linked(one: str, places: Mapping[str, str]) -> Cell:

@@ -39,9 +39,7 @@ class Square(NamedTuple):
     held: bool | None
 
 
-def bars(
-    name: Name, rows: Sequence[tuple[str, Sequence[float]]], parts: Mapping[str, str], axis: str, mark: str = ",d"
-) -> str:
+def bars(name: Name, rows: Sequence[tuple[str, Sequence[float]]], parts: Mapping[str, str], axis: str) -> str:
     """Draw a bar per row, in parts that each have their colour, with the sum at its end."""
     named = [(label(row), values) for row, values in rows]
     data = [
@@ -52,7 +50,7 @@ def bars(
     sums = [{"row": row, "value": sum(values)} for row, values in named]
     scale = _from_zero(sum(values) for _, values in named)
     y = alt.Y("row:N", sort=[row for row, _ in named], title=None)
-    x = alt.X("value:Q", title=axis, axis=alt.Axis(format=mark, tickMinStep=1), scale=scale)
+    x = alt.X("value:Q", title=axis, axis=alt.Axis(format=",.2f", tickMinStep=1), scale=scale)
     colour = alt.Color(
         "part:N",
         scale=alt.Scale(domain=list(parts), range=list(parts.values())),
@@ -61,7 +59,7 @@ def bars(
     stack = alt.Chart(alt.InlineData(values=data)).mark_bar(stroke=PAPER, strokeWidth=1)
     drawn = stack.encode(x=x, y=y, color=colour, order=alt.Order("order:Q"))
     at_end = alt.Chart(alt.InlineData(values=sums)).mark_text(align="left", dx=4, color=INK)
-    text = at_end.encode(x=alt.X("value:Q"), y=y, text=alt.Text("value:Q", format=mark))
+    text = at_end.encode(x=alt.X("value:Q"), y=y, text=alt.Text("value:Q", format=",.2f"))
     return _svg(name, alt.LayerChart(layer=[drawn, text]), len(named))
 
 

@@ -185,7 +185,7 @@ def cost(of: Cost) -> Figure:
     item = Pairs((("per rightly completed case", Verbatim(each)), ("of them n", number(of.items))))
     table = Table(("component", "quantity", "unit", "rate", of.currency, ""), rows, "There is no component.")
     drawn = [(one.name, (one.cost,)) for one in of.parts]
-    svg = bars(name, drawn, {"cost": "var(--ochre)"}, f"{of.currency}, minor unit", ",.2f")
+    svg = bars(name, drawn, {"cost": "var(--ochre)"}, f"{of.currency}, minor unit")
     return Figure(name, svg, (item, table))
 
 
