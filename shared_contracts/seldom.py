@@ -1,6 +1,6 @@
-"""What a log says again and again, of a fault or a stranger: at once, then once a minute, with how much was kept back.
+"""What a log says again and again, of a fault or a stranger: a few times a minute, then how much was kept back.
 
-Invariant: of lines that are alike a minute gets two, the first and the one that calls an operator since they are many.
+Invariant: of lines that are alike a minute gets MANY; the last of these calls an operator, since they are many.
 Lines are alike by words of our own, so they are of few kinds; above KINDS_MAX all others are one. However many come,
 lines and memory stay bounded.
 """
@@ -33,12 +33,11 @@ class Seldom:
         ends, count = self._minutes.get(kind, (now, 0))
         if now >= ends:
             self._minutes[kind] = (now + SECONDS, 1)
-            kept_back = count - 1 - (count >= MANY)
-            return {**line, "kept_back": kept_back} if kept_back > 0 else line
+            return {**line, "kept_back": count - MANY} if count > MANY else line
         self._minutes[kind] = (ends, count + 1)
-        if count + 1 != MANY:
-            return None
-        return {**line, "event": "many_alike", "of": line["event"], "level": "error"}
+        if count + 1 < MANY:
+            return line
+        return {**line, "event": "many_alike", "of": line["event"], "level": "error"} if count + 1 == MANY else None
 
     def _kind(self, line: Line) -> Hashable:
         kind = (*map(line.get, _WORDS), *line.get("frames", ())[-1:])

@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from shared_contracts.contract import READING
-from shared_contracts.seldom import Seldom
+from shared_contracts.seldom import MANY, Seldom
 from tests.support.server import StubDispatcher, running
 from tests.support.tokens import ISSUER
 
@@ -84,7 +84,7 @@ def test_whoever_asks_a_server_that_is_not_ready_does_not_fill_its_log(tmp_path)
 
     with capture_logs() as lines, running(Failing(), tmp_path) as server:
         assert {ready(server) for _ in range(100)} == {(503, "internal_error")}
-    assert written(lines, "readiness_failed") == ["readiness_failed", "many_alike"]
+    assert written(lines, "readiness_failed") == ["readiness_failed"] * (MANY - 1) + ["many_alike"]
 
 
 def written(lines: Iterable[MutableMapping[str, Any]], event: str) -> list[str]:
@@ -102,5 +102,5 @@ def test_a_fault_of_the_edge_that_a_caller_can_bring_about_again_and_again_does_
         token, close = server.issuer.token(scope="none"), {"Connection": "close"}
         answers = [server.call(token=token, headers=close) for _ in range(30)]
     assert {answer.status_code for answer in answers} == {500}
-    assert written(lines, "edge_failed") == ["edge_failed", "many_alike"]
+    assert written(lines, "edge_failed") == ["edge_failed"] * (MANY - 1) + ["many_alike"]
     assert "secret" not in repr(lines) + repr([(answer.text, answer.headers) for answer in answers])

@@ -12,11 +12,12 @@ from statistics import quantiles
 
 import pytest
 
+from shared_contracts.seldom import MANY
 from tests.support.flood import flooding
 from tests.support.server import ServerProcess, running_process
 
 GROWN_BYTES_MAX = 32 * 1024 * 1024  # 32 connections with eight requests each, their answers, and what Python keeps
-LINES_MAX = 60  # of the log in each minute: two of a kind
+LINES_MAX = 30 * MANY  # of the log in each minute, of thirty kinds
 
 
 def resident_bytes(pid: int) -> int:

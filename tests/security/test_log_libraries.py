@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from shared_contracts.seldom import MANY
+
 CANARY = "canary7f3a"
 FORGETS_A_TASK = f"""
 import asyncio, gc, logging
@@ -68,7 +70,7 @@ def test_a_line_is_one_event_in_universal_time_whatever_a_value_holds(side: str)
 
 
 @pytest.mark.parametrize("side", ["host.commands.log", "tool_server.log"])
-def test_what_is_said_again_and_again_by_us_or_by_a_library_has_two_lines_in_a_minute(side: str) -> None:
+def test_what_is_said_again_and_again_by_us_or_by_a_library_has_a_few_lines_in_a_minute(side: str) -> None:
     program = f"import logging, structlog\nfrom {side} import configure\nconfigure()\n"
     program += "for n in range(1000):\n"
     program += "    structlog.get_logger().warning('sealing_waits', error='OperationalError', workflow_id=str(n))\n"
@@ -76,8 +78,7 @@ def test_what_is_said_again_and_again_by_us_or_by_a_library_has_two_lines_in_a_m
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert [(line["event"], line.get("of"), line["level"]) for line in lines] == [
-        ("sealing_waits", None, "warning"),
-        ("library", None, "warning"),
+        *[("sealing_waits", None, "warning"), ("library", None, "warning")] * (MANY - 1),
         ("many_alike", "sealing_waits", "error"),
         ("many_alike", "library", "error"),
     ]
