@@ -15,7 +15,7 @@ SELECT 'notice', tenant_id, corrects, sent_at
 -- Returns, notices and corrections that some call has made; what came with the loaded data has no key. `about`: of
 -- a return its reason and lines, of a notice its return.
 SELECT 'return' AS kind, tenant_id, return_id AS id, order_id, customer_id, idempotency_key, ARRAY[reason] || ARRAY(
-         SELECT format('%%s %%s', l.line_id, l.quantity) FROM returns.return_lines AS l
+         SELECT concat(l.line_id, ' ', l.quantity) FROM returns.return_lines AS l
          WHERE (l.tenant_id, l.return_id) = (r.tenant_id, r.return_id)) AS about,
        false AS in_doubt
   FROM returns.returns AS r WHERE status = 'created' AND (idempotency_key IS NOT NULL OR created_at <> requested_at)
