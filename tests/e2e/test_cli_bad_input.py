@@ -145,8 +145,13 @@ def test_the_tool_servers_own_settings_are_not_the_hosts_to_judge(nowhere: Cli):
     assert nowhere("states", KESSAI_TOOLS_ANYTHING="1").code == 0
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("arguments", ["list", "show nonsense", "approve nonsense --as tanaka"])
+@pytest.mark.parametrize(
+    ("arguments", "closed"),  # each stream alone, before a command that would use it, and all of them before each
+    [
+        ("approve nonsense --as tanaka", "<&-"), ("list", ">&-"), ("show nonsense", "2>&-"),
+        ("approve nonsense --as tanaka", "<&- >&- 2>&-"), ("list", "<&- >&- 2>&-"), ("show nonsense", "<&- >&- 2>&-"),
+    ],
+)  # fmt: skip
 def test_a_command_ends_with_its_code_also_where_a_stream_was_closed(stack: Cli, arguments: str, closed: str):
     line = shlex.join(COMMAND) + f" {arguments} {closed}"
     run = subprocess.run(
