@@ -16,6 +16,8 @@ from tests.support.cli import ROOT, Cli, Said
 from tests.support.pages import blocks
 from tests.support.worker_process import until
 
+pytestmark = pytest.mark.xdist_group("cli")
+
 EXITS = {"COMPLETED": 0, "REJECTED": 0, "NEEDS_REVIEW": 11}
 
 

@@ -19,7 +19,7 @@ from host.stack.roles import Side
 from tests.crash.stage import Stage
 
 pytest_plugins = ["tests.crash.fixtures"]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("crash-stage")]
 
 DONE = ("COMPLETED", "notice_verified")
 FLUSHED = "SELECT pg_current_wal_flush_lsn()::text"

@@ -16,7 +16,7 @@ from tests.crash.inflight import owner_of
 from tests.crash.stage import Stage
 
 pytest_plugins = ["tests.crash.fixtures"]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("crash-stage")]
 
 DONE = ("COMPLETED", "notice_verified")
 CASES, WAKE_UPS = 40, 4

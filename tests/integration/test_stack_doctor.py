@@ -30,6 +30,8 @@ from host.stack.serving import ADMIN
 from tests.support import cluster as shared
 from tests.support.embedded import embedded, started
 
+pytestmark = pytest.mark.xdist_group("stack-doctor")
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:

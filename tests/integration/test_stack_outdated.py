@@ -22,6 +22,8 @@ from host.stack.stack import down, temporary_database, temporary_stack, up
 from host.stack.status import PartState, StackStatus, status
 from tests.support.embedded import PLAIN
 
+pytestmark = pytest.mark.xdist_group("stack-outdated")
+
 CHOICE = StackChoice(PLAIN, tool_server_port=None, tool_server_settings={}, worker_settings={})
 
 

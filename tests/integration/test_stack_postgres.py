@@ -33,6 +33,8 @@ from pathlib import Path
 from host.stack import postgres
 from host.stack.home import open_home
 
+pytestmark = pytest.mark.xdist_group("stack-postgres")
+
 async def main():
     cluster = postgres.cluster_of(open_home(Path(sys.argv[1])), postgres.PostgresChoice(None, None))
     server = await postgres.start(cluster)

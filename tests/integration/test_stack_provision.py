@@ -15,6 +15,8 @@ from host.stack.provision import provision
 from host.stack.roles import LIMITED, OWNER, Side, dsn, write_passwords
 from tests.support.embedded import admin, embedded, one, started
 
+pytestmark = pytest.mark.xdist_group("stack-provision")
+
 
 @pytest.fixture(scope="module")
 def provisioned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Server]]:

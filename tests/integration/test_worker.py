@@ -26,6 +26,8 @@ from tests.support.engine import CASE, DESK, KINDS, PINS, asynchronous, engine, 
 from tests.support.fake_tools import FakeTools
 from tests.support.worker_process import Worker, until, worker
 
+pytestmark = pytest.mark.xdist_group("worker")
+
 BY_DEFAULT: int = Settings.model_fields["concurrency"].default
 EVERY_SESSION = "pid <> pg_backend_pid()"
 THE_ONE_THAT_LISTENS = "query LIKE 'LISTEN%%'"
