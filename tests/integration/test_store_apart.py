@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from dataclasses import dataclass
 
 import psycopg
 import pytest
 
+from host.store.migrate import make_roles
 from tests.support.cluster import database_name, dsn_of
 from tests.support.engine import PASSWORD, ROLE, host_database
 from tests.support.rights import SCHEMAS, relations, statements, works
 from tests.support.tool_shop import tool_database
+from tool_server.store.migrate import migrate
 from tool_server.store.roles import ROLES
 
 
@@ -28,11 +31,21 @@ class Place:
 def places() -> dict[str, Place]:
     tools = tool_database()
     host = dsn_of(database_name(host_database()))
+    for dsn in (host, tools.admin):
+        opened(dsn)
+    make_roles(host)  # each program closes its own
+    asyncio.run(migrate(tools.owner, tools.passwords))
     passwords = {role: (tools.passwords / role).read_text() for role in ROLES}
     return {
         "host": Place(host, ("public",), passwords),
         "tools": Place(tools.admin, (*SCHEMAS, "public"), {ROLE: PASSWORD, **auditor(host)}),
     }
+
+
+def opened(dsn: str) -> None:
+    """Let everybody in, as PostgreSQL does by itself: that nobody is must be the programs' own doing."""
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        admin.execute(f"GRANT CONNECT, TEMPORARY ON DATABASE {database_name(dsn)} TO PUBLIC".encode())
 
 
 def auditor(dsn: str) -> dict[str, str]:

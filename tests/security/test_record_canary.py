@@ -102,7 +102,10 @@ async def test_the_same_words_on_two_lines_are_not_seen_to_be_the_same(shop: Sho
                 )
         await kept.seal()
         rows = kept.host("SELECT sealed FROM seal_link WHERE sealed LIKE '%TWICE%'")
+        calls = [json.loads(text) for (text,) in kept.tools("SELECT sealed FROM calls.seal_link")]
     one, other = (json.loads(text) for (text,) in rows)
     assert one["actor"].startswith("sha256:")
     assert one["actor"] != other["actor"]
     assert one["details"] != other["details"]
+    askers = [call["sub"] for call in calls if str(call.get("sub")).startswith("sha256:")]  # most are one and the same
+    assert len(set(askers)) == len(askers) > 2 * len(CANARIES)
