@@ -27,13 +27,13 @@ from host.stack.postmaster import read_pid_file
 from host.stack.serving import ADMIN, NotServingError, wait_ready
 from tests.support.embedded import admin, embedded, one, started, stopped
 
+pytestmark = pytest.mark.xdist_group("stack-postgres")
+
 STARTER = """
 import asyncio, sys
 from pathlib import Path
 from host.stack import postgres
 from host.stack.home import open_home
-
-pytestmark = pytest.mark.xdist_group("stack-postgres")
 
 async def main():
     cluster = postgres.cluster_of(open_home(Path(sys.argv[1])), postgres.PostgresChoice(None, None))
