@@ -10,6 +10,9 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
+
+from psycopg import AsyncConnection
 
 from host.commands import release_sheet
 from host.commands.evaluate import MEND, REPORT_BYTES_MAX, read_report_in
@@ -22,6 +25,7 @@ from host.commands.rollout_form import read_gate
 from host.commands.seal_keys import unsigned_here
 from host.commands.stop import read_reason
 from host.commands.workplace import reading
+from host.domain.acting import By
 from host.domain.principals import Act
 from host.evaluation.documents import GateView
 from host.evaluation.gate import release_gate
@@ -56,10 +60,15 @@ async def record(
     sha256, release = hashlib.sha256(content).hexdigest(), report.conditions.workflow_release
     refuse_anothers(report, BY_RELEASE[kind, release])
     passed = Passed(kind, release, sha256, report.build, report.made_at, dump(decided))
-    async with reading(settings) as pool, pool.connection() as connection:
-        _refuse_again(passed, await releases.history(connection))
-    await as_owner(settings, lambda owner: releases.record(owner, passed, by, why))
+    await as_owner(settings, lambda owner: recorded(owner, passed, by, why))
     return await show(settings, as_json=as_json)
+
+
+async def recorded(owner: AsyncConnection[Any], passed: Passed, by: By, why: str) -> None:
+    """Record it in our turn: of two at once the second finds what the first has recorded. Raises CommandError."""
+    await releases.take_turn(owner)
+    _refuse_again(passed, await releases.history(owner))
+    await releases.record(owner, passed, by, why)
 
 
 def _refuse(decided: GateView) -> None:

@@ -63,6 +63,11 @@ class OpenUnder:
     cases: int
 
 
+async def take_turn(owner: AsyncConnection[Any]) -> None:
+    """Wait until nobody else acts; the turn ends with the transaction."""
+    await owner.execute(_SQL["take_turn"])
+
+
 async def begins_under(connection: AsyncConnection[Any], kind: str) -> str | None:
     """Name the release that new cases begin under; None where none is recorded."""
     cursor = await connection.execute(_SQL["begins_under"], {"kind": kind})
@@ -102,5 +107,5 @@ async def roll_back(owner: AsyncConnection[Any], to: Act, by: By, reason: str) -
 
 async def _written(owner: AsyncConnection[Any], query: LiteralString, named: dict[str, Any]) -> Act:
     with refusals():
-        await owner.execute(_SQL["take_turn"])  # before the act gets its number: the newest is the last
+        await take_turn(owner)  # before the act gets its number: the newest is the last
         return await only_of(owner, Act, query, **named)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from host.commands import releases as commands
@@ -23,7 +26,7 @@ from tests.support.engine import CASE, DESK, KINDS, PINS, asynchronous, no_wake,
 from tests.support.fake_tools import FakeTools, rejected
 from tests.support.raw_sql import refused
 from tests.support.records import fits
-from tests.support.releases import NEXT, SATO, owner, record, roll_back, take_new, two_releases
+from tests.support.releases import NEXT, SATO, owner, passed_by, record, roll_back, take_new, two_releases
 
 _RECORD = """
 INSERT INTO release_log (act, kind, release, report_sha256, build, evaluated_at, gate, actor, reason, details, at)
@@ -152,6 +155,26 @@ async def test_a_report_is_recorded_once_so_that_what_was_rolled_back_passes_ane
         await record(parts, "returns-2", "another")
         async with parts.pool.connection() as connection:
             assert await releases.begins_under(connection, "returns") == "returns-2"
+
+
+@asynchronous
+async def test_of_two_who_record_by_one_report_at_once_the_second_is_told_of_the_first():
+    passed, waits = passed_by("returns-1"), "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+
+    async def second(to: AsyncConnection[Any]) -> None:
+        async with to.transaction():
+            await commands.recorded(to, passed, SATO, "why")
+
+    async with two_releases(FakeTools()) as parts, await owner(parts) as one, await owner(parts) as other:
+        async with one.transaction():
+            await commands.recorded(one, passed, SATO, "why")
+            racing = asyncio.create_task(second(other))
+            for _ in range(1000):
+                if await rows(parts, waits):
+                    break
+                await asyncio.sleep(0.02)
+        with pytest.raises(CommandError, match="recorded by this very report"):
+            await racing
 
 
 @asynchronous

@@ -59,12 +59,16 @@ async def owner(made: Parts) -> AsyncConnection[Any]:
     return await AsyncConnection.connect(dsn_of(database_name(made.pool.conninfo)), autocommit=True)
 
 
-async def record(made: Parts, release: str, report: str = "") -> releases.Act:
-    """Record that a release has passed, by a report that is told apart by `report`."""
+def passed_by(release: str, report: str = "") -> Passed:
+    """What a release has passed by: a report that is told apart by `report`."""
     sha = (release + report).encode().hex().ljust(64, "0")[:64]
-    passed = Passed("returns", release, sha, "build-1", datetime(2026, 8, 1, tzinfo=UTC), {"passed": True})
+    return Passed("returns", release, sha, "build-1", datetime(2026, 8, 1, tzinfo=UTC), {"passed": True})
+
+
+async def record(made: Parts, release: str, report: str = "") -> releases.Act:
+    """Record that a release has passed."""
     async with await owner(made) as connection, connection.transaction():
-        return await releases.record(connection, passed, SATO, WHY)
+        return await releases.record(connection, passed_by(release, report), SATO, WHY)
 
 
 async def roll_back(made: Parts, *carried: str) -> releases.Act:
