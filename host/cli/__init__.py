@@ -10,7 +10,7 @@ import atexit
 import gc
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -103,6 +103,55 @@ COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("secrets", PARTS, machine.secrets),
 )
 
+# name, panel, what the group is made with, and its commands
+GROUPS: tuple[tuple[str, str, dict[str, Any], dict[str, Callable[..., None]]], ...] = (
+    (
+        "token", PARTS, {"help": "Tokens for outside MCP hosts.", "no_args_is_help": True},
+        {"issue": tokens.issue, "list": tokens.list_tokens},
+    ),
+    (
+        "keys", PARTS,
+        {"help": "The keys that tokens are signed with, and whose tokens are trusted.", "no_args_is_help": True},
+        {"list": keys.list_keys, "rotate": keys.rotate, "revoke": keys.revoke},
+    ),
+    (
+        "eval", READING, {"help": "Run the evaluation, and say what it shows.", "cls": evaluate.RunByDefault},
+        {
+            "run": evaluate.run, "retail": evaluate.retail, "report": evaluate.report, "drop": evaluate.drop,
+            "gate": evaluate.gate, "html": evaluate.html, "compare": evaluate.compare,
+        },
+    ),
+    (
+        "release", CASES,
+        {"help": "Which release has passed, and under which one new cases begin.", "no_args_is_help": True},
+        {"record": rollout.record, "rollback": rollout.rollback, "list": rollout.list_releases},
+    ),
+    (
+        "rollout", CASES,
+        {"help": "Let cases in by stages, each closed by what it has shown.", "no_args_is_help": True},
+        {"status": rollout.status, "open": rollout.open_stage, "close": rollout.close, "waive": rollout.waive},
+    ),
+    (
+        "audit", READING,
+        {
+            "help": "Show that the record is whole, on both sides; export it, cut it, erase words.",
+            "no_args_is_help": True,
+        },
+        {
+            "verify": audit.verify, "export": audit.export, "cut": audit.cut, "restored": audit.restored,
+            "erase": audit.erase,
+        },
+    ),
+    (
+        "approver", CASES, {"help": "Whose signed yes or no the host takes.", "no_args_is_help": True},
+        {
+            "add": approvers.add, "trust": approvers.trust, "list": approvers.list_approvers,
+            "revoke": approvers.revoke,
+        },
+    ),
+)  # fmt: skip
+DASHED = {"ignore_unknown_options": True, "help_option_names": ["--help"]}  # a key's id may begin with a dash
+
 
 def _help(name: str, function: Callable[..., None]) -> str:
     """Give a command's help, with its exit codes at the end."""
@@ -112,66 +161,12 @@ def _help(name: str, function: Callable[..., None]) -> str:
 for name, panel, function in COMMANDS:
     app.command(name, help=_help(name, function), rich_help_panel=panel)(function)
 
-token = typer.Typer(help="Tokens for outside MCP hosts.", no_args_is_help=True)
-token.command("issue", help=_help("token issue", tokens.issue))(tokens.issue)
-token.command("list", help=_help("token list", tokens.list_tokens))(tokens.list_tokens)
-app.add_typer(token, name="token", rich_help_panel=PARTS)
-
-signing = typer.Typer(help="The keys that tokens are signed with, and whose tokens are trusted.", no_args_is_help=True)
-signing.command("list", help=_help("keys list", keys.list_keys))(keys.list_keys)
-signing.command("rotate", help=_help("keys rotate", keys.rotate))(keys.rotate)
-# a key's id may begin with a dash
-signing.command(
-    "revoke",
-    help=_help("keys revoke", keys.revoke),
-    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
-)(keys.revoke)
-app.add_typer(signing, name="keys", rich_help_panel=PARTS)
-
-evaluation = typer.Typer(help="Run the evaluation, and say what it shows.", cls=evaluate.RunByDefault)
-evaluation.command("run", help=_help("eval run", evaluate.run))(evaluate.run)
-evaluation.command("retail", help=_help("eval retail", evaluate.retail))(evaluate.retail)
-evaluation.command("report", help=_help("eval report", evaluate.report))(evaluate.report)
-evaluation.command("drop", help=_help("eval drop", evaluate.drop))(evaluate.drop)
-evaluation.command("gate", help=_help("eval gate", evaluate.gate))(evaluate.gate)
-evaluation.command("html", help=_help("eval html", evaluate.html))(evaluate.html)
-evaluation.command("compare", help=_help("eval compare", evaluate.compare))(evaluate.compare)
-app.add_typer(evaluation, name="eval", rich_help_panel=READING)
-
-release = typer.Typer(help="Which release has passed, and under which one new cases begin.", no_args_is_help=True)
-release.command("record", help=_help("release record", rollout.record))(rollout.record)
-release.command("rollback", help=_help("release rollback", rollout.rollback))(rollout.rollback)
-release.command("list", help=_help("release list", rollout.list_releases))(rollout.list_releases)
-app.add_typer(release, name="release", rich_help_panel=CASES)
-
-stages = typer.Typer(help="Let cases in by stages, each closed by what it has shown.", no_args_is_help=True)
-stages.command("status", help=_help("rollout status", rollout.status))(rollout.status)
-stages.command("open", help=_help("rollout open", rollout.open_stage))(rollout.open_stage)
-stages.command("close", help=_help("rollout close", rollout.close))(rollout.close)
-stages.command("waive", help=_help("rollout waive", rollout.waive))(rollout.waive)
-app.add_typer(stages, name="rollout", rich_help_panel=CASES)
-
-record = typer.Typer(
-    help="Show that the record is whole, on both sides; export it, cut it, erase words.", no_args_is_help=True
-)
-record.command("verify", help=_help("audit verify", audit.verify))(audit.verify)
-record.command("export", help=_help("audit export", audit.export))(audit.export)
-record.command("cut", help=_help("audit cut", audit.cut))(audit.cut)
-record.command("restored", help=_help("audit restored", audit.restored))(audit.restored)
-record.command("erase", help=_help("audit erase", audit.erase))(audit.erase)
-app.add_typer(record, name="audit", rich_help_panel=READING)
-
-approver = typer.Typer(help="Whose signed yes or no the host takes.", no_args_is_help=True)
-approver.command("add", help=_help("approver add", approvers.add))(approvers.add)
-approver.command("trust", help=_help("approver trust", approvers.trust))(approvers.trust)
-approver.command("list", help=_help("approver list", approvers.list_approvers))(approvers.list_approvers)
-# a key's id may begin with a dash
-approver.command(
-    "revoke",
-    help=_help("approver revoke", approvers.revoke),
-    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
-)(approvers.revoke)
-app.add_typer(approver, name="approver", rich_help_panel=CASES)
+for name, panel, made, commands in GROUPS:
+    group = typer.Typer(**made)
+    for word, function in commands.items():
+        said = _help(f"{name} {word}", function)
+        group.command(word, help=said, context_settings=DASHED if word == "revoke" else None)(function)
+    app.add_typer(group, name=name, rich_help_panel=panel)
 
 
 @app.callback()
@@ -181,16 +176,6 @@ def _kessai(
     ] = False,
 ) -> None:
     pass
-
-
-@approver.callback()
-def _approver() -> None:
-    """Whose signed yes or no the host takes."""
-
-
-@token.callback()
-def _token() -> None:
-    """Tokens for outside MCP hosts."""
 
 
 def main() -> None:
