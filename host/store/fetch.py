@@ -13,7 +13,7 @@ T = TypeVar("T")
 async def all_of(connection: AsyncConnection[Any], kind: type[T], query: LiteralString, /, **named: object) -> list[T]:
     """Give every row."""
     cursor = connection.cursor(row_factory=class_row(kind))
-    await cursor.execute(query, named or None)  # with none, a % in the query is a %
+    await cursor.execute(query, named)  # also where there are none: a % is doubled in every query alike
     return await cursor.fetchall()
 
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from host.store.queries import load_queries
 
-STATEMENTS = _SQL = load_queries(__file__)
+STATEMENTS = load_queries(__file__)
