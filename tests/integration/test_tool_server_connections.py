@@ -155,6 +155,19 @@ def test_a_row_that_somebody_holds_too_long_is_told_as_in_progress(shop: Shop) -
     assert effects_of(shop, "K") == 0
 
 
+def test_the_log_tells_the_whole_time_that_a_call_took(shop: Shop) -> None:
+    async def scene(tools: Dispatcher) -> Answer:
+        async with await psycopg.AsyncConnection.connect(shop.database.admin) as holder:
+            await holder.execute(HOLD_A1)
+            call = asyncio.create_task(ask(tools, "create_return", {**ORDER, **RETURN}, key="K"))
+            await until(lambda: shop.one("SELECT count(*) FROM pg_locks WHERE NOT granted") > 0)
+            await holder.execute("SELECT pg_sleep(0.2)")
+        return await call
+
+    given(shop.run(scene))
+    assert shop.one("SELECT duration_us FROM calls.log") >= 200_000
+
+
 def test_a_caller_that_leaves_costs_no_connection(shop: Shop) -> None:
     async def scene(tools: Dispatcher) -> list[Answer]:
         async with await psycopg.AsyncConnection.connect(shop.database.admin) as holder:
