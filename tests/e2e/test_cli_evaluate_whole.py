@@ -108,8 +108,13 @@ def test_a_change_is_judged_by_real_reports_from_before_it_and_after_it(cli: Cli
         evaluate(programs, folder, chosen(*defect.cases, "missing-order-01"), "--changed", "orchestrator")
     bad, good = (str(folder / "report.json") for folder in folders)
 
-    mended, spoiled = cli("eval", "compare", bad, good, "--json"), cli("eval", "compare", good, bad, "--json")
+    mended, backwards = cli("eval", "compare", bad, good, "--json"), cli("eval", "compare", good, bad, "--json")
+    later = folders[0] / "later.json"  # the same once more, as if it had been run after the good one
+    after = json.loads((folders[1] / "report.json").read_text("utf-8"))["made_at"]
+    later.write_text(json.dumps(json.loads(Path(bad).read_text("utf-8")) | {"made_at": after}), encoding="utf-8")
+    spoiled = cli("eval", "compare", good, str(later), "--json")
 
+    assert (backwards.code, backwards.json()["comparison"]) == (2, None)
     made = mended.json()
     assert (mended.code, made["comparison"]["verdict"], made["changed_component"]) == (0, "fixed", "orchestrator")
     groups = made["comparison"]["groups"]
