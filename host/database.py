@@ -18,6 +18,7 @@ from host.store import ledger
 from host.store.packaged import QUEUE, packaged
 from host.store.pool import Pool
 from host.workflows.catalogue import BY_RELEASE
+from shared_contracts.silence import SILENCE
 from shared_contracts.told import unconnected
 
 POOL_SIZE_MAX = 16
@@ -36,9 +37,8 @@ async def database(dsn: str, size: int = POOL_SIZE_MAX) -> AsyncIterator[Pool]:
     """Open the pool on a database of this program's schema; raises NotReadyError."""
     where = _where(dsn)
     await _look(dsn, where)
-    options = f"{conninfo_to_dict(dsn).get('options') or ''} {_SESSION}".strip()
     pool: Pool = AsyncConnectionPool(
-        make_conninfo(dsn, options=options),
+        pooled(dsn),
         min_size=1, max_size=size, open=False, timeout=OPEN_SECONDS, kwargs={"autocommit": True},
     )  # fmt: skip
     try:
@@ -48,6 +48,13 @@ async def database(dsn: str, size: int = POOL_SIZE_MAX) -> AsyncIterator[Pool]:
         raise NotReadyError(f"the host's database ({where}) stopped answering; try again") from error
     finally:
         await pool.close()
+
+
+def pooled(dsn: str) -> str:
+    """Give a connection string its sessions' bounds."""
+    given = conninfo_to_dict(dsn)
+    options = f"{given.get('options') or ''} {_SESSION}".strip()
+    return make_conninfo("", **{**SILENCE, **given, "options": options})
 
 
 def _where(dsn: str) -> str:

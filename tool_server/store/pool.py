@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from shared_contracts.silence import SILENCE
 from tool_server.store.role import check_role
 
 Row: TypeAlias = tuple[Any, ...]
@@ -56,7 +57,9 @@ class Pool:
         given = conninfo_to_dict(dsn)
         options = f"{given.get('options') or ''} {SESSION}".strip()
         self._family = family
-        self._conninfo = make_conninfo(dsn, options=options, application_name=f"kessai-tools/{family}")
+        self._conninfo = make_conninfo(
+            "", **{**SILENCE, **given, "options": options, "application_name": f"kessai-tools/{family}"}
+        )
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             self._conninfo,
             kwargs={"autocommit": True, "prepare_threshold": 0},
