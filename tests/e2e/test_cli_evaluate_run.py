@@ -161,7 +161,7 @@ def test_every_fault_happens_and_shows_that_it_stops_recovers_and_stays_within_i
     assert shown == {"stops": True, "recovers": True, "within_permission": True}
     first = "passed (a run of faults alone: no pre-production evaluation, no release passes by it)"
     assert (begun.returncode, said.splitlines()[0]) == (0, first)
-    assert cli("eval", "gate", str(tmp_path / "report.json")).code == 0
+    assert cli("eval", "gate", str(tmp_path / "report.json")).code == 1  # no release passes by it
     superseded = next(one for one in report.cases if one.id == "slow-answer-02")
     assert superseded.evidence is not None
     assert superseded.evidence.details[0].endswith("attempt_superseded")
