@@ -114,7 +114,10 @@ def test_an_owner_who_may_not_make_roles_uses_those_that_are_there(database: Too
     other = new_database()
     with psycopg.connect(cluster.cluster(), autocommit=True) as admin:
         admin.execute("ALTER ROLE tools_owner NOCREATEROLE")
-    done = asyncio.run(migrate(other.owner, other.passwords))
+        try:
+            done = asyncio.run(migrate(other.owner, other.passwords))
+        finally:  # the owner is the cluster's, and so every other test's
+            admin.execute("ALTER ROLE tools_owner CREATEROLE")
     assert (done.roles.created, set(done.roles.left)) == ((), set(ROLES))
     cluster.drop_database(other.admin)
 
