@@ -14,6 +14,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -87,6 +88,7 @@ def verified_export(texts: Iterable[bytes], keys: SealKeys) -> Mapping[SideName,
     counts: dict[str, int] = {}
     chains: dict[SideName, Chain] = {}
     kept: dict[SideName, list[Line]] = {side: [] for side in SIDES}
+    ended: dict[SideName, str] = {}
     try:
         document = next(documents)
         for side in SIDES:
@@ -106,10 +108,11 @@ def verified_export(texts: Iterable[bytes], keys: SealKeys) -> Mapping[SideName,
                 counts[side] += 1
                 document = next(documents)
             found[side] = walk.verdict()
+            ended[side] = walk.heads[max(walk.heads)].at if walk.heads else ""
         _agree_on_restores(chains["host"], chains["tools"])
-        # what the host keeps is read first, so that its own lines may tell of newer heads than those
-        found["host"].findings.extend(_heads_gone("host", kept["host"], chains["tools"], newer=True))
-        found["tools"].findings.extend(_heads_gone("tools", kept["tools"], chains["host"], newer=False))
+        # what the host keeps is read first, so that its last lines may tell of newer heads than those
+        found["host"].findings.extend(_heads_gone("host", kept["host"], chains["tools"], ended["host"]))
+        found["tools"].findings.extend(_heads_gone("tools", kept["tools"], chains["host"], ""))
     except StopIteration:
         raise NotAnExportError("its end is missing") from None
     except NotAnExportError:
@@ -126,18 +129,25 @@ def _agree_on_restores(host: Chain, tools: Chain) -> None:
         raise NotAnExportError("its two sides do not tell of the same restores")
 
 
-def _heads_gone(side: SideName, kept: list[Line], of: Chain, *, newer: bool) -> Iterator[Finding]:
-    """An end that was cut off an export together with the copies of its heads: the other side's lines tell of them."""
+def _heads_gone(side: SideName, kept: list[Line], of: Chain, ended: str) -> Iterator[Finding]:
+    """An end that was cut off an export together with the copies of its heads: the other side's lines tell of them.
+
+    A head beyond the copies may be one that was kept while it was exported: just before the end, where that is given.
+    """
     listed = dict(of.witnesses)
     newest = max(listed, default=0)
     for line in kept:
-        seen = int(line.row_id)
-        if newer and seen > newest:
+        seen, said = int(line.row_id), strict_json(line.sealed.encode())
+        if seen > newest and ended and _seconds(said["at"], ended) < PENDING_SECONDS:
             continue
         digest = hashlib.sha256(listed[seen].encode()).hexdigest() if seen in listed else ""
-        if strict_json(line.sealed.encode()).get("signed") != f"sha256:{digest}":
+        if said.get("signed") != f"sha256:{digest}":
             why = "the head of the other side that this line tells of is not in the export"
             yield Finding(side, Kind.REMOVED, line.n, (line.name,), why)
+
+
+def _seconds(since: str, until: str) -> float:
+    return (datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds()
 
 
 @asynccontextmanager

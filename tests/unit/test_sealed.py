@@ -102,3 +102,28 @@ def test_a_line_behind_the_last_signed_head_of_an_export_is_found_whatever_the_e
     ]
     found = verified_export([json.dumps(one).encode() for one in documents], keys)["host"].findings
     assert (Kind.UNSIGNED, ("lines 2 to 2",)) in [(one.kind, one.rows) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("kept_at", "found"),
+    [("10:00:01", []), ("09:59:01", [(Kind.REMOVED, ("kept 1",))])],
+    ids=["while it was exported", "a minute before the end"],
+)
+def test_a_head_that_is_kept_is_missing_in_an_export_but_for_one_that_came_while_it_was_written(
+    kept_at: str, found: list[tuple[Kind, tuple[str, ...]]]
+) -> None:
+    signer, _, keys = signers()
+    kept = json.dumps({"seen": 1, "n": 1, "signed": "sha256:" + "0" * 64, "at": f"2026-07-30T{kept_at}.000000Z"})
+    place = chained(genesis("host", CHAIN), 1, "kept", "1", kept)
+    head = Head(side="host", chain=CHAIN, n=1, chained=place, horizon="8", whole=True, at="2026-07-30T10:00:01.500000Z")
+    about = {name: [] for name in ("restored", "restored_there", "unsealed")} | {"cut": None}
+    documents = [
+        {"format": FORMAT},
+        {"side": "host", "chain": CHAIN, **about},
+        {"side": "host", "head": signer.sign(head)},
+        {"side": "host", "line": [1, "kept", "1", kept, place, False]},
+        {"side": "tools", "chain": None, **about},
+        {"end": {"host": 1, "tools": 0}},
+    ]
+    findings = verified_export([json.dumps(one).encode() for one in documents], keys)["host"].findings
+    assert [(one.kind, one.rows) for one in findings] == found
