@@ -11,14 +11,13 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from host.store import ledger
 from host.store.packaged import QUEUE, packaged
-from host.store.pool import Pool
+from host.store.pool import Pool, bounded
 from host.workflows.catalogue import BY_RELEASE
-from shared_contracts.silence import SILENCE
 from shared_contracts.told import unconnected
 
 POOL_SIZE_MAX = 16
@@ -38,7 +37,7 @@ async def database(dsn: str, size: int = POOL_SIZE_MAX) -> AsyncIterator[Pool]:
     where = _where(dsn)
     await _look(dsn, where)
     pool: Pool = AsyncConnectionPool(
-        pooled(dsn),
+        bounded(dsn, _SESSION),
         min_size=1, max_size=size, open=False, timeout=OPEN_SECONDS, kwargs={"autocommit": True},
     )  # fmt: skip
     try:
@@ -48,13 +47,6 @@ async def database(dsn: str, size: int = POOL_SIZE_MAX) -> AsyncIterator[Pool]:
         raise NotReadyError(f"the host's database ({where}) stopped answering; try again") from error
     finally:
         await pool.close()
-
-
-def pooled(dsn: str) -> str:
-    """Give a connection string its sessions' bounds."""
-    given = conninfo_to_dict(dsn)
-    options = f"{given.get('options') or ''} {_SESSION}".strip()
-    return make_conninfo("", **{**SILENCE, **given, "options": options})
 
 
 def _where(dsn: str) -> str:
@@ -69,8 +61,11 @@ def _where(dsn: str) -> str:
 async def _look(dsn: str, where: str) -> None:
     """Connect once by itself: a pool would try again and again without saying why."""
     try:
-        async with await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=int(OPEN_SECONDS)) as first:
+        conninfo = bounded(dsn, _SESSION, connect_timeout=int(OPEN_SECONDS))
+        async with await AsyncConnection.connect(conninfo, autocommit=True) as first:
             await _check_schema(first)
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled) as error:
+        raise NotReadyError(f"the host's database ({where}) is held up, as by a migration; try again") from error
     except psycopg.OperationalError as error:
         asks = error.pgconn is not None and error.pgconn.needs_password
         what, mend = unconnected(str(error), wants_password=asks, setting="KESSAI_DSN")

@@ -17,6 +17,7 @@ from host.stack.ports import LOOPBACK
 from host.stack.status import POSTGRES, PartState, StackStatus
 from host.stop_views import HeldCases, StopScope
 from host.store import stops
+from host.store.pool import bounded
 from shared_contracts.printed import plain
 
 WORKS_AS = "host_rt"
@@ -54,7 +55,7 @@ async def read(dsn: str) -> Stopped:
     """Read it from one database."""
     try:
         async with await AsyncConnection.connect(
-            make_conninfo(dsn, options=_BOUNDED), autocommit=True, connect_timeout=_SECONDS_MAX
+            bounded(dsn, _BOUNDED, connect_timeout=_SECONDS_MAX), autocommit=True
         ) as connection:
             scopes, held = await stops.scopes(connection), await stops.held(connection)
     except psycopg.Error as error:

@@ -16,11 +16,10 @@ import psycopg
 import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from psycopg import AsyncConnection
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from host.store import seals
+from host.store.pool import bounded
 from shared_contracts.seal import Signer, UnsealedError, opened
-from shared_contracts.silence import SILENCE
 
 SECONDS = 0.4  # between rounds; what is new is sealed within a second
 QUIET_ROUNDS = 10  # after so many, the tool server is asked for its head although ours is the same
@@ -107,12 +106,6 @@ async def _pause(stop: asyncio.Event) -> None:
 
 @asynccontextmanager
 async def _connected(sealer: Sealer) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(sealers(sealer.dsn), autocommit=True) as connection:
+    conninfo = bounded(sealer.dsn, _SESSION, connect_timeout=CONNECT_SECONDS)
+    async with await AsyncConnection.connect(conninfo, autocommit=True) as connection:
         yield connection
-
-
-def sealers(dsn: str) -> str:
-    """Give a connection string its session's bounds."""
-    given = conninfo_to_dict(dsn)
-    options = f"{given.get('options') or ''} {_SESSION}".strip()
-    return make_conninfo("", **{**SILENCE, **given, "options": options, "connect_timeout": CONNECT_SECONDS})

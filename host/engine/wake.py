@@ -11,9 +11,8 @@ from uuid import UUID
 
 from procrastinate import App, PsycopgConnector
 from psycopg import AsyncConnection
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from shared_contracts.silence import SILENCE
+from host.store.pool import bounded
 
 TASK = "drive"
 
@@ -25,14 +24,9 @@ class Wake(Protocol):
         """Defer one job."""
 
 
-def queued(dsn: str) -> str:
-    """Give a connection string its bounds."""
-    return make_conninfo("", **{**SILENCE, **conninfo_to_dict(dsn)})
-
-
 def queue_app(dsn: str) -> App:
     """Make the queue's app over its own small pool."""
-    return App(connector=PsycopgConnector(conninfo=queued(dsn), min_size=1, max_size=4))
+    return App(connector=PsycopgConnector(conninfo=bounded(dsn), min_size=1, max_size=4))
 
 
 def waker(app: App) -> Wake:

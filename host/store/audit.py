@@ -8,20 +8,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from psycopg import AsyncConnection, IsolationLevel
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from host.domain.books import Attempted, Intended, Issued, Ledger
 from host.store.external import OWN_TASK
 from host.store.fetch import all_of
+from host.store.pool import bounded
 from host.store.queries import load_queries
 
 _SQL = load_queries(__file__)
 CONNECT_SECONDS = 10
 _SESSION = "-c statement_timeout=300000 -c lock_timeout=10000"  # a scan of all that ever happened
-T = TypeVar("T")
 
 
 class NotAnAuditorError(Exception):
@@ -31,9 +30,7 @@ class NotAnAuditorError(Exception):
 @asynccontextmanager
 async def snapshot(dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
     """Connect, and see one instant in the block. Raises NotAnAuditorError, and what connecting raises."""
-    options = f"{conninfo_to_dict(dsn).get('options') or ''} {_SESSION}".strip()
-    conninfo = make_conninfo(dsn, options=options, connect_timeout=CONNECT_SECONDS)
-    async with await AsyncConnection.connect(conninfo) as connection:
+    async with await AsyncConnection.connect(bounded(dsn, _SESSION, connect_timeout=CONNECT_SECONDS)) as connection:
         await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
         await connection.set_read_only(True)
         ((writes,),) = await (await connection.execute(_SQL["writes"])).fetchall()

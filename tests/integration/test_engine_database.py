@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg_pool import AsyncConnectionPool
 
+from host.database import NotReadyError, database
 from host.domain.proposals import PlannerView
 from host.engine.drive import UnknownWorkflowError, drive, load
 from host.engine.worker import run_once
@@ -53,6 +54,16 @@ async def test_invariant_4_no_transaction_is_open_while_the_planner_or_a_tool_is
     assert {state.task.state for state in states} == {"COMPLETED"}
     assert idle == []
     assert len(tools.executed) == 40
+
+
+@asynchronous
+async def test_a_schema_that_somebody_holds_is_told_of_and_not_waited_for():
+    async with engine(FakeTools()) as parts:
+        with owners(parts) as holder, holder.transaction():
+            holder.execute("LOCK TABLE schema_version")
+            with pytest.raises(NotReadyError, match="held up, as by a migration"):
+                async with asyncio.timeout(8), database(parts.pool.conninfo):
+                    pass
 
 
 def terminate(parts: Any) -> int:

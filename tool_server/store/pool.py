@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from shared_contracts.silence import SILENCE
+from shared_contracts.keepalive import KEEPALIVE
 from tool_server.store.role import check_role
 
 Row: TypeAlias = tuple[Any, ...]
@@ -58,7 +58,7 @@ class Pool:
         options = f"{given.get('options') or ''} {SESSION}".strip()
         self._family = family
         self._conninfo = make_conninfo(
-            "", **{**SILENCE, **given, "options": options, "application_name": f"kessai-tools/{family}"}
+            "", **{**KEEPALIVE, **given, "options": options, "application_name": f"kessai-tools/{family}"}
         )
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             self._conninfo,

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import PGconn
 
-from host.database import pooled
-from host.engine.seal import sealers
-from host.engine.wake import queued
+from host import database
+from host.commands import stopped
+from host.engine import seal, wake
+from host.store import audit
+from host.store.pool import bounded
 from tool_server.store.pool import Pool
 
 WAYS: dict[str, Callable[[str], str]] = {
-    "host": pooled,
-    "host's sealer": sealers,
-    "queue": queued,
+    "host": bounded,
     "tool server": lambda dsn: Pool("orders", dsn)._conninfo,
 }
 ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
@@ -53,3 +56,14 @@ def test_a_connection_is_given_up_after_twenty_seconds_of_silence(way: Callable[
 def test_a_connection_string_that_says_otherwise_goes_first(way: Callable[[str], str], dsn: str) -> None:
     said = bounds(way(f"{dsn} keepalives_idle=30 tcp_user_timeout=5000"))
     assert said == (30, 5, 2, 5_000)
+
+
+@pytest.mark.parametrize("module", [database, seal, wake, audit, stopped], ids=lambda one: one.__name__)
+def test_whoever_of_the_host_waits_for_answers_of_its_database_is_bounded(module: ModuleType) -> None:
+    assert "bounded(" in Path(str(module.__file__)).read_text("utf-8")
+
+
+def test_the_bounds_of_a_session_stand_behind_what_the_string_says_itself() -> None:
+    said = conninfo_to_dict(bounded("host=h options='-c search_path=x'", "-c lock_timeout=1", connect_timeout=3))
+    assert (said["options"], said["connect_timeout"]) == ("-c search_path=x -c lock_timeout=1", "3")
+    assert "options" not in conninfo_to_dict(bounded("host=h"))
