@@ -4,7 +4,7 @@ Invariant: no token, argument, result or personal datum reaches a line. An excep
 places it passed, never its text; what a library logs is written as `shared_contracts.quiet` lets it be, and the MCP
 SDK's own lines, which can quote a request, as the place they came from. What PostgreSQL says to a connection that it
 refuses is written as it is: it names a host, a port, a database and a role, and knows of no row.
-What repeats, as a request that is no HTTP or a database that is away, is bounded by `shared_contracts.seldom`.
+What repeats, as a request that is no HTTP or a database that is away, is bounded by `shared_contracts.log_limit`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict
 
+from shared_contracts.log_limit import LogLimit
 from shared_contracts.quiet import said
-from shared_contracts.seldom import Seldom
 
 _FRAMES_MAX = 12
 
@@ -48,10 +48,10 @@ class LibraryRecords(logging.Handler):
 
 def configure() -> None:
     """Set logging up for this process; called once, by the command that starts it."""
-    seldom = Seldom()
+    limit = LogLimit()
 
     def bounded(_logger: object, _name: str, line: EventDict) -> EventDict:
-        written = seldom.said(line)
+        written = limit.written(line)
         if written is None:
             raise structlog.DropEvent
         return written

@@ -2,7 +2,7 @@
 
 Invariant: a line is one event, whatever a value holds. No text of an exception reaches the log: the database's quote
 rows, and a row holds what a customer wrote; asyncio's quote the exceptions of forgotten tasks. Standard output belongs
-to what was asked for. What repeats, as while a database is away, is bounded by `shared_contracts.seldom`.
+to what was asked for. What repeats, as while a database is away, is bounded by `shared_contracts.log_limit`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict
 
+from shared_contracts.log_limit import LogLimit
 from shared_contracts.quiet import said
-from shared_contracts.seldom import Seldom
 
 
 class LibraryRecords(logging.Handler):
@@ -31,10 +31,10 @@ class LibraryRecords(logging.Handler):
 
 def configure() -> None:
     """Set logging up for this process; called by the commands that drive cases."""
-    seldom = Seldom()
+    limit = LogLimit()
 
     def bounded(_logger: object, _name: str, line: EventDict) -> EventDict:
-        written = seldom.said(line)
+        written = limit.written(line)
         if written is None:
             raise structlog.DropEvent
         return written

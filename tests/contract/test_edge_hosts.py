@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from shared_contracts.seldom import MANY, Seldom
+from shared_contracts.log_limit import MANY, LogLimit
 from tests.support.server import StubDispatcher, raw, raw_post, request, running, status_of
 
 ROUTES = (
@@ -94,7 +94,7 @@ def test_however_many_ask_for_another_host_or_from_another_page_the_log_stays_bo
     with capture_logs() as lines, running(StubDispatcher(), tmp_path, **NAMES) as server:
         for number in range(4 * MANY):
             assert ask(server.port, "GET /healthz", *ways[number % 2]) in {421, 403}
-    written = [line for line in map(Seldom().said, lines) if line is not None and "code" in line]
+    written = [line for line in map(LogLimit().written, lines) if line is not None and "code" in line]
     assert [(line["event"], line["code"], line["reason"]) for line in written] == [
         (event, "invalid_request", reason)
         for event in ("refused",) * (MANY - 1) + ("many_alike",)

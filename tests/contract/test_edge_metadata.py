@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from shared_contracts.contract import READING
-from shared_contracts.seldom import MANY, Seldom
+from shared_contracts.log_limit import MANY, LogLimit
 from tests.support.server import StubDispatcher, running
 from tests.support.tokens import ISSUER
 
@@ -89,7 +89,7 @@ def test_whoever_asks_a_server_that_is_not_ready_does_not_fill_its_log(tmp_path)
 
 def written(lines: Iterable[MutableMapping[str, Any]], event: str) -> list[str]:
     """What the log of a process has of an event."""
-    kept = map(Seldom().said, lines)
+    kept = map(LogLimit().written, lines)
     return [line["event"] for line in kept if line is not None and event in {line["event"], line.get("of")}]
 
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from shared_contracts.seldom import MANY
+from shared_contracts.log_limit import MANY
 from tests.support.server import ORDER, StubDispatcher, raw, request, running, running_process, status_of
 from tool_server.call import Answered
 from tool_server.http import HEAD_BYTES_MAX, HEADER_BYTES, PIPELINED_MAX, BoundedHttp

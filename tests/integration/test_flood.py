@@ -12,7 +12,7 @@ from statistics import quantiles
 
 import pytest
 
-from shared_contracts.seldom import MANY
+from shared_contracts.log_limit import MANY
 from tests.support.flood import flooding
 from tests.support.server import ServerProcess, running_process
 

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from shared_contracts.approval import Action, Void, sign
 from shared_contracts.digest import digest
 from shared_contracts.errors import ERROR_META
-from shared_contracts.seldom import MANY, Seldom
+from shared_contracts.log_limit import MANY, LogLimit
 from tests.support.server import LEGACY, MODERN, Server, message_of, running
 from tests.support.tokens import DROP
 from tests.support.tool_approvals import VERSION, Person, action_now, trusted
@@ -105,7 +105,7 @@ def test_many_void_approvals_call_an_operator_and_hold_back_no_right_one(desk):
         assert desk.ask(desk.token(desk.signs()))["status"] == "created"
     said = [line for line in lines if line["event"] == "approval_refused"]
     assert [(line["reason"], line["log_level"]) for line in said] == [(Void.UNKNOWN_KEY, "warning")] * 50
-    kept = map(Seldom().said, said)
+    kept = map(LogLimit().written, said)
     assert [line["event"] for line in kept if line is not None] == ["approval_refused"] * (MANY - 1) + ["many_alike"]
     logged = "SELECT outcome, count(*) FROM calls.log WHERE tool = 'create_return' GROUP BY 1 ORDER BY 1"
     assert desk.shop.rows(logged) == [("approval_refused", 50), ("ok", 1)]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from shared_contracts.seldom import MANY
+from shared_contracts.log_limit import MANY
 
 CANARY = "canary7f3a"
 FORGETS_A_TASK = f"""

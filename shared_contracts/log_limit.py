@@ -20,14 +20,14 @@ _WORDS = ("event", "code", "status", "reason", "place", "exception", "error", "f
 Line: TypeAlias = MutableMapping[str, Any]
 
 
-class Seldom:
+class LogLimit:
     """`clock` gives seconds that never go back."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._minutes: dict[Hashable, tuple[float, int]] = {}  # of a kind: when its minute ends, how many it has had
 
-    def said(self, line: Line) -> Line | None:
+    def written(self, line: Line) -> Line | None:
         """Give a line as it is to be written, or None where it is kept back."""
         kind, now = self._kind(line), self._clock()
         ends, count = self._minutes.get(kind, (now, 0))
