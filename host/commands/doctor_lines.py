@@ -32,10 +32,10 @@ def checks(server_url: str | None, dsns: Mapping[str, str]) -> Iterator[Check]:
 def _to_the_tool_server(check: str, url: str) -> Check:
     try:
         address = urlsplit(url)
+        host = None if address.port == 0 else address.hostname
     except ValueError:
-        address = urlsplit("")
-    host = address.hostname
-    if address.scheme not in {"http", "https"} or host is None:
+        host = None
+    if host is None or address.scheme not in {"http", "https"}:
         return Check(check, False, "KESSAI_SERVER_URL is no address", "write https://HOST/mcp")
     if address.scheme == "https":
         return Check(check, True, _PROVEN, "")
@@ -51,6 +51,8 @@ def _to_a_database(name: str, dsn: str) -> Check:
         said = _filled_in(dsn)
     except psycopg.ProgrammingError:  # its text quotes the string, which may hold a password
         return Check(check, False, f"{name} {NO_CONNECTION_STRING}", "mend the variable that is named")
+    if said["service"]:
+        return Check(check, True, "leads where its service says, which is not looked up here", mend)
     away = [host for host in said["hostaddr" if said["hostaddr"] else "host"].split(",") if not _is_here(host)]
     mode = "verify-full" if said["sslrootcert"] == "system" else said["sslmode"]  # libpq takes no weaker one with it
     if not away or mode == "verify-full":

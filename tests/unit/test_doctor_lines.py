@@ -42,17 +42,19 @@ def test_plain_http_to_another_machine_is_warned_of(url: str, warned: bool):
         ("host=localhost,db.example sslmode=allow", "to db.example with sslmode=allow: whoever"),
         ("postgresql://db.example/host?sslmode=require", "sslmode=require: another server could answer"),
         ("host=db.example sslmode=verify-ca", "sslmode=verify-ca: another server could answer"),
+        ("service=returns", "leads where its service says"),
     ],
 )
 def test_a_database_elsewhere_whose_server_is_not_proven_is_warned_of(
     dsn: str, said: str, monkeypatch: pytest.MonkeyPatch
 ):
-    for name in ("PGHOST", "PGHOSTADDR", "PGSSLMODE", "PGSSLROOTCERT"):
+    for name in ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGSSLMODE", "PGSSLROOTCERT"):
         monkeypatch.delenv(name, raising=False)
     (found,) = checks(None, {"KESSAI_DSN": dsn})
     assert said in found.detail
     assert found.well
-    assert ("sslmode=verify-full" in found.mend and "KESSAI_DSN" in found.mend) is (" with sslmode=" in found.detail)
+    warned = " with sslmode=" in found.detail or "service" in found.detail
+    assert ("sslmode=verify-full" in found.mend and "KESSAI_DSN" in found.mend) is warned
 
 
 def test_what_libpqs_own_variables_say_counts(monkeypatch: pytest.MonkeyPatch):
@@ -70,7 +72,9 @@ def test_a_string_that_is_none_is_named_and_a_password_is_never_repeated(dsn: st
     assert PASSWORD not in repr(found)
 
 
-@pytest.mark.parametrize("url", ["tools.example:8801/mcp", "http://[::1", "/mcp", "ftp://tools.example", "http://"])
+@pytest.mark.parametrize(
+    "url", ["tools.example:8801/mcp", "http://[::1", "/mcp", "ftp://tools.example", "http://", "https://x:y/"]
+)
 def test_an_address_that_is_none_is_no_line_at_all(url: str):
     (found,) = checks(url, {})
     assert (found.well, found.mend) == (False, "write https://HOST/mcp")
