@@ -74,7 +74,7 @@ STACK: dict[StackProblem, str] = {
     StackProblem.HOME_NOT_WRITABLE: "A directory cannot be written: rights, or a full disk.",
     StackProblem.HOME_NOT_OURS: "The home belongs to another user.",
     StackProblem.HOME_FOREIGN: "The directory holds other things than a home of ours; nothing was touched.",
-    StackProblem.HOME_BUSY: "Another command is starting, stopping or changing it.",
+    StackProblem.HOME_BUSY: "Another command is starting, stopping or changing it; or somebody works in what `run --fresh` was to empty.",
     StackProblem.HOME_TAKEN: "A restore wants a home of its own, and there is one already; nothing was touched.",
     StackProblem.HOME_UNFINISHED: "A restore into this home was killed: `kessai empty`, then restore again.",
     StackProblem.HOME_EMPTY: "There is no database in the home, so nothing to back up.",

@@ -61,7 +61,7 @@ def read_secret(path: Path) -> str:
         found = exposed(os.fstat(descriptor))  # of what is open, whatever the name leads to by now
         if found is not None:
             what, mend = found
-            raise StackError(StackProblem.SECRET_READABLE, f"The secret file {path}: {what}.", f"{mend}: '{path}'")
+            raise StackError(StackProblem.SECRET_READABLE, f"The secret file {path}: {what}.", f"{mend} '{path}'")
         content = read_open(descriptor, BYTES_MAX)
     finally:
         os.close(descriptor)

@@ -169,10 +169,9 @@ async def test_of_two_who_record_by_one_report_at_once_the_second_is_told_of_the
         async with one.transaction():
             await commands.recorded(one, passed, SATO, "why")
             racing = asyncio.create_task(second(other))
-            for _ in range(1000):
-                if await rows(parts, waits):
-                    break
-                await asyncio.sleep(0.02)
+            async with asyncio.timeout(20):
+                while not await rows(parts, waits):  # noqa: ASYNC110 - only the database tells
+                    await asyncio.sleep(0.02)
         with pytest.raises(CommandError, match="recorded by this very report"):
             await racing
 

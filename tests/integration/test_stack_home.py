@@ -12,6 +12,8 @@ import pytest
 from host.stack.errors import StackError, StackProblem
 from host.stack.files import read_secret, write_secret, write_whole
 from host.stack.home import MARKER, default_root, existing_home, open_home
+from host.stack.locks import Hold
+from host.stack.mode import holders_lock
 from host.stack.removal import empty_home
 from tests.support.ordinary import as_ordinary_user, ordinary_directory
 
@@ -26,6 +28,19 @@ def refused(problem: StackProblem, work: object, *arguments: object) -> str:
     assert caught.value.problem is problem
     assert caught.value.mend
     return caught.value.what
+
+
+def test_a_home_is_not_emptied_for_a_run_while_a_command_works_in_it(tmp_path: Path) -> None:
+    home = open_home(tmp_path / "home")
+    working = Hold(holders_lock(home))
+    working.shared()
+    with pytest.raises(StackError, match="Another command works in") as caught:
+        asyncio.run(empty_home(home.root, only_unused=True))
+    assert caught.value.problem is StackProblem.HOME_BUSY
+    assert existing_home(home.root) is not None
+    working.close()
+    asyncio.run(empty_home(home.root, only_unused=True))
+    assert existing_home(home.root) is None
 
 
 def test_everything_secret_lies_where_only_we_can_look(tmp_path: Path) -> None:
@@ -94,7 +109,10 @@ def test_a_secret_that_others_can_use_is_refused(tmp_path: Path, exposed: int) -
     write_secret(file, "kx7q")
     assert read_secret(file) == "kx7q"
     file.chmod(exposed)
-    assert "kx7q" not in refused(StackProblem.SECRET_READABLE, read_secret, file)
+    with pytest.raises(StackError, match=f"others can use it .mode {exposed:04o}") as caught:
+        read_secret(file)
+    assert "kx7q" not in repr(caught.value)
+    assert caught.value.mend.endswith(f", then chmod 600 '{file}'")
 
 
 @pytest.mark.parametrize("name", ["keys", "passwords", "passwords/tools", "passfiles", "run"])
