@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from host.commands.acts_sheet import acts
 from host.commands.output import COLOURS, add, command, fact, moment, own_members, table
 from host.commands.turns_sheet import turns
 from host.domain.draft import steps
@@ -30,7 +29,7 @@ def record(to: Console, settings: Settings, shown: Record, row: Mapping[str, Any
     _calls(to, shown)
     _decisions(to, shown)
     _approvals(to, shown)
-    acts(to, shown.acts)
+    _acts(to, shown)
     _draft(to, shown)
     to.print()
     for language, words in shown.customer_message:
@@ -137,6 +136,15 @@ def _approvals(to: Console, shown: Record) -> None:
             asked = (one.version, what, amount, moment(one.requested_at))
             decided = (one.decision or "none yet", one.approver, moment(one.decided_at), one.reason)
             add(made, *asked, moment(one.expires_at), *decided)
+        to.print(made)
+
+
+def _acts(to: Console, shown: Record) -> None:
+    """In their own words, which go no further: the handover sheet, which others read too, has none."""
+    if shown.acts:
+        made = table("at", "by", "run by", "act", "reason", title="\npeople")
+        for one in shown.acts:
+            add(made, moment(one.at), one.actor, one.os_user, one.act, one.reason)
         to.print(made)
 
 

@@ -26,8 +26,6 @@ from shared_contracts.printed import plain
 
 REASON_MAX = 2000
 IDS_SHOWN = 5
-
-
 LACKING = "it needs a reason: whoever comes next has to know why"
 
 

@@ -32,7 +32,7 @@ from host.evaluation.lift import Lifts
 from host.evaluation.mail import SENDER, Mail, mail_server
 from host.evaluation.outages import Outages
 from host.evaluation.people import People, trusted_people
-from host.evaluation.plan import KIND, Over, Plan
+from host.evaluation.plan import KIND, Plan
 from host.evaluation.watch import Watch
 from host.evaluation.wire import Change, Conflict, Wire, wire
 from host.rights import kinds
@@ -63,7 +63,6 @@ class Opened:
     bench: Bench
     mail: Mail
     line: Wire
-    over: Over
 
 
 @asynccontextmanager
@@ -100,13 +99,13 @@ async def opened(settings: Settings, authorization: AuthorizationSet, todo: Plan
                 tools_owner=assembly.owner_dsn(parts, Side.TOOLS),
                 desk=Desk(pool, known, authorization, waker(queue)),
                 kind=known[KIND, CURRENT[KIND].release],
-                pins=_pins(todo.over),
+                pins=Pins(todo.over.order_snapshot, todo.over.policy_version, todo.over.authz_version),
                 people=people,
                 watch=Watch(pool, _Alongside(parts, running, Lifts(pool, owner)).look, outages.steady),
                 outages=outages,
                 line=line,
             )
-            yield Opened(parts, bench, mail, line, todo.over)
+            yield Opened(parts, bench, mail, line)
 
 
 @dataclass
@@ -171,7 +170,3 @@ async def watched(there: Opened, work: Awaitable[T]) -> T:
         done = await work
         looking.cancel()
         return done
-
-
-def _pins(over: Over) -> Pins:
-    return Pins(over.order_snapshot, over.policy_version, over.authz_version)

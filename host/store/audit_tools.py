@@ -26,5 +26,5 @@ async def log(
 
 async def made(connection: AsyncConnection[Any], keys: list[str] | None = None) -> tuple[Made, ...]:
     """Read what stands there: all of it, or under some keys."""
-    found = tuple(await all_of(connection, Made, _SQL["made"], keys=keys))
+    found = await all_of(connection, Made, _SQL["made"], keys=keys)
     return tuple(replace(row, stands=Stands(row.stands)) for row in found)

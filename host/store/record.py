@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -140,22 +139,18 @@ async def page(
     connection: AsyncConnection[Any], state: str | None, kind: str | None, before: UUID, most: int
 ) -> list[Summary]:
     """List workflows, newest first; of one state, of one kind where one is named."""
-    return await _rows(connection, _SQL["page"], {"state": state, "kind": kind, "before": before, "most": most})
+    return await all_of(connection, Summary, _SQL["page"], state=state, kind=kind, before=before, most=most)
 
 
 async def exceptions(connection: AsyncConnection[Any], most: int) -> list[Summary]:
     """List the exception queue, oldest first."""
-    return await _rows(connection, _SQL["exceptions"], {"most": most})
+    return await all_of(connection, Summary, _SQL["exceptions"], most=most)
 
 
 async def exception_reasons(connection: AsyncConnection[Any]) -> dict[str, int]:
     """Count the whole exception queue by reason."""
     cursor = await connection.execute(_SQL["exception_reasons"])
     return {reason: cases async for reason, cases in cursor}
-
-
-async def _rows(connection: AsyncConnection[Any], query: LiteralString, parameters: Mapping[str, Any]) -> list[Summary]:
-    return await all_of(connection, Summary, query, **parameters)
 
 
 async def entries(connection: AsyncConnection[Any], workflow_id: UUID | None, most: int) -> list[dict[str, Any]]:
