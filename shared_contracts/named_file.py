@@ -11,7 +11,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 # Of a pipe O_NONBLOCK opens the reading end at once, and of a terminal O_NOCTTY takes no hold.
 OPENING: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -19,6 +19,7 @@ TEXT_BYTES_MAX: Final = 1_000_000
 NAME_BYTES_MAX: Final = 255
 PATH_BYTES_MAX: Final = 4095  # Linux's PATH_MAX, without the NUL at its end
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+Stamp: TypeAlias = tuple[int, int, int, int] | None  # changed (ns), size, inode, device; None where there is no file
 _PART_BYTES = 1 << 20
 _KINDS = (
     (stat.S_ISDIR, "Is a directory; name the file in it that is meant"),
@@ -57,6 +58,18 @@ def read_file(path: Path, bytes_max: int, *, secret: bool = False, decides: bool
         return read_open(descriptor, bytes_max)
     finally:
         os.close(descriptor)
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Tell one content from another by a `stat`; links are followed.
+
+    Of the times the one that nobody can set: what is laid out from an archive, or with all times alike, has the old one.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev
 
 
 def read_text(path: Path, *, secret: bool = False) -> str | Unread:

@@ -21,6 +21,7 @@ import structlog
 from pydantic import Field, TypeAdapter, ValidationError
 
 from shared_contracts.base import Contract, Identifier
+from shared_contracts.named_file import Stamp, stamp_of
 from shared_contracts.task_token import Party
 from shared_contracts.told import complaints
 from tool_server.errors import TrustError
@@ -32,8 +33,6 @@ log = structlog.get_logger()
 _FILE_BYTES_MAX = 256 * 1024
 _KEYS_MAX = 64
 AGAIN_SECONDS = 1.0
-
-Stamp = tuple[int, int, int, int] | None  # modified (ns), size, inode, mode; None where there is no file
 
 
 class TrustedIssuer(Contract):
@@ -74,7 +73,7 @@ class Keyring:
 
     def trust(self) -> Trust:
         """Give what is trusted now; costs one `stat` for each file."""
-        if self._clock() >= self._again or any(_stamp(path) != stamp for path, stamp in self._stamps.items()):
+        if self._clock() >= self._again or any(stamp_of(path) != stamp for path, stamp in self._stamps.items()):
             self._trust = self._read_again()
         return self._trust
 
@@ -120,7 +119,7 @@ class Keyring:
         return members
 
     def _json(self, path: Path) -> Any:
-        self._stamps[path] = _stamp(path)  # before reading: a change in between is seen at the next look
+        self._stamps[path] = stamp_of(path)  # before reading: a change in between is seen at the next look
         return read_json(path, _FILE_BYTES_MAX, TrustError)
 
 
@@ -130,11 +129,3 @@ def _add(keys: dict[str, TrustedKey], key: TrustedKey) -> None:
     if any(key.raw == other.raw for other in keys.values()):
         raise TrustError(f"key {key.kid!r} stands there under another kid; revoking one would leave the other")
     keys[key.kid] = key
-
-
-def _stamp(path: Path) -> Stamp:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode

@@ -11,18 +11,18 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 
 from host.stack.errors import StackError
 from host.stack.keys import read_signing_key
+from shared_contracts.named_file import stamp_of
 
 log = structlog.get_logger()
 
 AGAIN_SECONDS = 1.0
 K = TypeVar("K")
-Stamp: TypeAlias = tuple[int, int, int] | None  # modified (ns), size, inode; None where there is no file
 
 
 class SigningFile(Generic[K]):
@@ -36,12 +36,12 @@ class SigningFile(Generic[K]):
     ) -> None:
         self._file, self._make, self._clock = file, make, clock
         self._again = math.inf  # when to look once more, where it was not read
-        self._seen = _stamp(file)
+        self._seen = stamp_of(file)
         self._key = make(read_signing_key(file))
 
     def __call__(self) -> K:
         """Give the key to sign with now."""
-        stamp = _stamp(self._file)
+        stamp = stamp_of(self._file)
         if stamp != self._seen or self._clock() >= self._again:
             self._seen = stamp  # before reading: what changes meanwhile is seen at the next use
             self._read_again()
@@ -62,11 +62,3 @@ def _read(file: Path) -> dict[str, Any] | StackError:
         return read_signing_key(file)
     except StackError as error:
         return error
-
-
-def _stamp(file: Path) -> Stamp:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

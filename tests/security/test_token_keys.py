@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from tests.support.opens import none_to_open
 from tests.support.server import StubDispatcher, running
 from tests.support.tokens import DROP, ISSUER, Issuer, b64, changed
 from tool_server.auth import Verifier
@@ -255,20 +256,25 @@ def test_a_file_that_breaks_while_the_server_runs_trusts_nobody_until_it_is_mend
 def test_what_could_not_be_read_in_passing_is_looked_at_again_though_nobody_touched_it(tmp_path, file):
     Issuer.at(tmp_path)
     path, now = tmp_path / file, [100.0]
-    keyring, good = Keyring(tmp_path / "issuers.json", lambda: now[0]), path.read_bytes()
-
-    def holds(content: bytes) -> None:
-        path.write_bytes(content)
-        os.utime(path, ns=(1, 1))
-
-    holds(b" " * len(good))
-    assert keyring.trust().problem is not None
-    holds(good)  # the same stamp
+    keyring = Keyring(tmp_path / "issuers.json", lambda: now[0])
+    path.touch()
+    with none_to_open():
+        assert keyring.trust().problem is not None
     now[0] += AGAIN_SECONDS - 0.01
     assert (dict(keyring.trust().keys), keyring.trust().problem is None) == ({}, False)
     now[0] += 0.01
     assert keyring.trust().problem is None
     assert keyring.trust().keys.keys() == {"key-1"}
+
+
+def test_a_removed_key_is_trusted_no_more_though_the_file_has_the_size_and_the_time_of_before(tmp_path):
+    one, other = (Issuer.at(tmp_path, kid=kid).jwk() for kid in ("key-1", "key-2"))
+    keyring, path = keyring_of(tmp_path, one), tmp_path / "jwks.json"
+    before = path.stat()
+    path.write_text(json.dumps({"keys": [other]}))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert keyring.trust().keys.keys() == {"key-2"}
 
 
 @pytest.mark.parametrize("file", ["issuers.json", "jwks.json"])
