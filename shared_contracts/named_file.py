@@ -63,7 +63,7 @@ def read_file(path: Path, bytes_max: int, *, secret: bool = False, decides: bool
 def stamp_of(path: Path) -> Stamp:
     """Tell one content from another by a `stat`; links are followed.
 
-    Of the times the one that nobody can set: what is laid out from an archive, or with all times alike, has the old one.
+    Of the times the one that nobody can set: what comes out of an archive can have the old one.
     """
     try:
         status = path.stat()

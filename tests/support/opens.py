@@ -1,4 +1,4 @@
-"""A fault of the system that changes no file: nothing can be opened for a while, as where all descriptors are in use."""
+"""A fault of the system that changes no file: nothing can be opened, as with all descriptors in use."""
 
 from __future__ import annotations
 
