@@ -151,15 +151,24 @@ def load_file(parts: StackParts, file: Path, delivered_on: date | None = None) -
 
 
 def dump(parts: StackParts, side: Side, program: Path, file: Path) -> Program:
-    """pg_dump as the owner, into a file. Its connection string names the file of the password."""
-    command = (str(program), "--format=custom", "--no-password", f"--file={file}")
+    """pg_dump as the owner, into a file. Its connection string names the file of the password.
+
+    Any role may make a large object, which the owner may not read; none is ours.
+    """
+    command = (str(program), "--format=custom", "--no-blobs", "--no-password", f"--file={file}")
     return _command(parts, f"dump_{side}", (*command, f"--dbname={owner_dsn(parts, side)}"), {})
 
 
-def fill(parts: StackParts, side: Side, program: Path, file: Path) -> Program:
+def contents(parts: StackParts, side: Side, program: Path, file: Path, to: Path) -> Program:
+    """pg_restore's own list of what a dump holds, into a file."""
+    return _command(parts, f"list_{side}", (str(program), "--list", f"--file={to}", str(file)), {})
+
+
+def fill(parts: StackParts, side: Side, program: Path, file: Path, listed: Path) -> Program:
     """pg_restore as the owner, whole or not at all: what a dump holds can do no more than the owner can."""
     command = (str(program), "--exit-on-error", "--single-transaction", "--no-owner", "--no-password")
-    return _command(parts, f"fill_{side}", (*command, f"--dbname={owner_dsn(parts, side)}", str(file)), {})
+    target = (f"--use-list={listed}", f"--dbname={owner_dsn(parts, side)}", str(file))
+    return _command(parts, f"fill_{side}", (*command, *target), {})
 
 
 def describe(parts: StackParts, side: Side, program: Path, file: Path) -> Program:

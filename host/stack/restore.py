@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -38,11 +39,12 @@ from host.stack.postgres import Cluster, cluster_of
 from host.stack.processes import run_to_end
 from host.stack.provision import provision, provision_to_fill
 from host.stack.removal import empty_home
-from host.stack.roles import Side, write_passwords
+from host.stack.roles import OWNER, Side, write_passwords
 from host.stack.signals import ended_by_signals
 from host.stack.stack import stop_all
 
 FILL_SECONDS_MAX = 6 * 3600.0
+_DEFAULT_RIGHTS = re.compile(rb"\d+; \d+ \d+ DEFAULT ACL .* (\S+)\n?\Z")
 # Engages the stop of everything in the host's database, whose owner's connection string it is given.
 Seal = Callable[[str, Backup], Awaitable[None]]
 
@@ -109,8 +111,12 @@ async def _fill(home: Home, plan: _Plan, seal: Seal) -> None:
     ours = await catalogue(parts, cluster.admin_password(), plan.pg_dump)
     await provision_to_fill(cluster, server)
     for side, dump in dumps.items():
-        await run_to_end(home, assembly.fill(parts, side, plan.pg_restore, dump), FILL_SECONDS_MAX)
-        dump.unlink()
+        listed, filled = (home.run / f"{side}.{name}" for name in ("listed", "filled"))
+        await run_to_end(home, assembly.contents(parts, side, plan.pg_restore, dump, listed), FILL_SECONDS_MAX)
+        await asyncio.to_thread(_choose, listed, filled, OWNER[side])
+        await run_to_end(home, assembly.fill(parts, side, plan.pg_restore, dump, filled), FILL_SECONDS_MAX)
+        for file in (dump, listed, filled):
+            file.unlink()
     await provision(cluster, server)
     await _migrate(parts)
     theirs = differences(ours, await catalogue(parts, cluster.admin_password(), plan.pg_dump))
@@ -118,6 +124,20 @@ async def _fill(home: Home, plan: _Plan, seal: Seal) -> None:
         raise _not_ours(plan.backup.directory, theirs)
     await run_to_end(home, assembly.note_restored(parts), MIGRATION_SECONDS_MAX)
     await seal(assembly.host_owner_dsn(parts), plan.backup)
+
+
+def _choose(listed: Path, filled: Path, owner: str) -> None:
+    with listed.open("rb") as lines, filled.open("wb") as chosen:
+        chosen.writelines(line for line in lines if not of_others(line, owner))
+
+
+def of_others(line: bytes, owner: str) -> bool:
+    """Tell of a line of a dump's list whether it is the rights that a role gives on what it will make.
+
+    Any role may say that of itself, and no owner of another: no backup could be filled in.
+    """
+    found = _DEFAULT_RIGHTS.match(line)
+    return found is not None and found[1] != owner.encode()
 
 
 async def _copied(home: Home, backup: Backup, side: Side) -> Path:

@@ -21,7 +21,7 @@ from host.stack.initialise import password_in
 from host.stack.manifest import copy_dump, read_backup
 from host.stack.mode import Mode
 from host.stack.removal import empty_home
-from host.stack.roles import LIMITED, Side
+from host.stack.roles import LIMITED, Side, dsn
 from host.stack.serving import ADMIN
 from host.stack.status import status
 from tests.support.backups import backed_up, replaced, restored, rewritten, text_of, told, with_parts
@@ -39,6 +39,8 @@ NOTICES = """INSERT INTO notices.outbox (tenant_id, idempotency_key, customer_id
     SELECT 't', s, 'c', 'o', 'R-' || s, 'return', '<' || s || '@shop.example>', 'smtp', 'd', s,
     CASE WHEN s <> 'sent' THEN 'mail'::bytea END, CASE WHEN s = 'sent' THEN now() END
     FROM unnest(ARRAY['pending', 'sending', 'sent', 'rejected', 'unknown']) AS s"""
+LEFT = """SELECT DISTINCT defaclrole::regrole::text FROM pg_default_acl
+    UNION ALL SELECT 'large object' FROM pg_largeobject_metadata"""
 COMMITTED = "SELECT pg_current_xact_id()::text::numeric / 4294967296 > 1"
 STOPS = "SELECT scope, engaged FROM stop ORDER BY scope"
 OLDER = 12  # migrations: a release from the time before approvals
@@ -88,6 +90,15 @@ def made(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
 def copy(original: Path, tmp_path: Path) -> Path:
     """To be spoilt."""
     return Path(shutil.copytree(original, tmp_path / "copy"))
+
+
+def left_behind(parts: StackParts) -> None:
+    """What each role may make of its own, wherever it may connect; none of it is the product's."""
+    for side in Side:
+        for role in LIMITED[side]:
+            with psycopg.connect(dsn(parts.home, parts.server, side, role), autocommit=True) as connection:
+                connection.execute("SELECT lo_create(0)")
+                connection.execute("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC")
 
 
 def refused(root: Path, directory: Path) -> StackError:
@@ -209,6 +220,19 @@ def test_a_backup_that_brings_a_function_of_its_own_is_refused_with_its_name_and
     assert "host: FUNCTION public.never_stop() is not ours" in found.mend
     assert "host: TRIGGER public.stop never_stop is not ours" in found.mend
     assert not (tmp_path / "home").exists()
+
+
+def test_what_roles_leave_behind_of_their_own_keeps_no_backup_from_being_made_or_restored(tmp_path: Path):
+    with_parts(tmp_path / "home", left_behind)
+    backed_up(tmp_path / "home", tmp_path / "copy")
+    restored(tmp_path / "again", tmp_path / "copy")
+
+    def found(parts: StackParts) -> list[list[tuple[Any, ...]]]:
+        return [told(parts, side, LEFT) for side in Side]
+
+    assert with_parts(tmp_path / "again", found) == [[], [("tools_owner",)]]
+    for name in ("home", "again"):
+        asyncio.run(empty_home(tmp_path / name))
 
 
 def test_code_of_a_dump_that_runs_while_it_is_filled_in_makes_no_role(tmp_path: Path):
