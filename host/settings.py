@@ -155,9 +155,16 @@ def links(settings: Settings) -> Links | None:
     needed = {"DSN": dsn, "SERVER_URL": url, "ISSUER": issuer, "SIGNING_KEY_FILE": key}
     lacking = [name for name, value in needed.items() if value is None]
     if len(lacking) == len(needed):
+        not_owners_alone(settings)
         return None
     others = ", ".join(f"{PREFIX}{name}" for name in needed if name not in lacking)
     raise SettingsError("\n".join([*map(lacks, lacking), f"Or unset {others} to use this machine's own stack."]))
+
+
+def not_owners_alone(settings: Settings) -> None:
+    """Refuse an owner's connection alone: it is of a database elsewhere, and the act would be done here."""
+    if settings.migrate_dsn is not None and settings.dsn is None:
+        raise SettingsError(f"{lacks('DSN')}\nOr unset {PREFIX}MIGRATE_DSN to use this machine's own stack.")
 
 
 def sealing(settings: Settings) -> Sealing | None:
@@ -192,9 +199,9 @@ def of_auditors(settings: Settings) -> list[str]:
     return [f"{PREFIX}{name}".upper() for name in names if getattr(settings, name) is not None]
 
 
-def lacks(name: str) -> str:
+def lacks(name: str, *where: str) -> str:
     """Say of a setting that is not set, and is needed, what it is."""
-    return missing(f"{PREFIX}{name}", Settings.model_fields[name.lower()])
+    return missing(f"{PREFIX}{name}", Settings.model_fields[name.lower()], *where)
 
 
 def home_root(settings: Settings) -> Path:

@@ -13,13 +13,11 @@ from pydantic.fields import FieldInfo
 _NAME_MAX = 80  # characters of a name that somebody else has chosen
 
 
-def missing(variable: str, field: FieldInfo) -> str:
+def missing(variable: str, field: FieldInfo, where: str = "Several machines") -> str:
     """Say of a setting that is not set what it is, with its example, and where it is explained."""
     example = field.examples[0] if field.examples else ""
     shown = f'"{example}"' if " " in example else example
-    return (
-        f"{variable} is missing: {field.description}, such as {variable}={shown}; see “Several machines” in RUNBOOK.md"
-    )
+    return f"{variable} is missing: {field.description}, such as {variable}={shown}; see “{where}” in RUNBOOK.md"
 
 
 def complaints(problems: Iterable[Mapping[str, Any]], whole: str) -> list[str]:

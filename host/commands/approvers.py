@@ -100,7 +100,7 @@ async def _tell_tools(place: OwnersPlace, *, trusted: Path | None, kid: str | No
     parts = place.parts
     program = assembly.revoke_approver(parts, str(kid)) if trusted is None else assembly.trust_approver(parts, trusted)
     await run_to_end(parts.home, program, TOOLS_SECONDS_MAX)
-    say(f"tool server: told by a process of its own, with its own settings: kessai-tools approver {' '.join(words)}")
+    say(f"tool server: was told too, by a process with its own settings: kessai-tools approver {' '.join(words)}")
 
 
 async def revoke(settings: Settings, name: str) -> None:

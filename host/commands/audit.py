@@ -70,7 +70,7 @@ async def cut(settings: Settings, keys: list[Path], *, verify_first: bool, as_js
     """Take out what is older than the setting says, on every side that is ours; nothing of what is not whole."""
     days = settings.record_days
     if days is None:
-        raise SettingsError(lacks("RECORD_DAYS"))
+        raise SettingsError(lacks("RECORD_DAYS", "Show that the record is whole"))
     if verify_first:
         if settings.migrate_dsn is not None and len(of_auditors(settings)) < len(sealed.SIDES):
             raise SettingsError("\n".join(map(lacks, ("AUDIT_HOST_DSN", "AUDIT_TOOLS_DSN"))))
@@ -94,7 +94,7 @@ async def cut(settings: Settings, keys: list[Path], *, verify_first: bool, as_js
         return Exit.DONE
     say(f"the host's record begins behind line {last}" if last else f"nothing is older than {days} days")
     say(
-        "the tool server's log was cut likewise"
+        "the tool server's log is cut to the same days"
         if place.parts is not None
         else "the tool server's log is its own operator's: kessai-tools cut"
     )
@@ -146,11 +146,15 @@ def _keys(settings: Settings, files: list[Path]) -> SealKeys:
     """Read the named files, or those of the settings or this machine."""
     if not files and settings.seal_keys_file is not None:
         files = [settings.seal_keys_file]
-    home = existing_home(home_root(settings))
+    # another machine's record is not verified with this one's keys, by which none of it is signed
+    home = None if of_auditors(settings) else existing_home(home_root(settings))
     if not files and home is not None:
         files = [key_files(home).seal_keys]
     if not files:
-        mend = "Name it with --keys: seal-keys.json, which kessai secrets made, kept where the databases cannot reach."
+        mend = (
+            "Name it with --keys, or in KESSAI_SEAL_KEYS_FILE: seal-keys.json, which kessai secrets made, kept where "
+            "the databases cannot reach."
+        )
         raise CommandError(Exit.BAD_INPUT, "no file of public keys to verify with", mend)
     return read_key_files(files)
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from host.commands.workplace import choice
 from host.evaluation.audit import Auditors
-from host.settings import Settings, SettingsError, elsewhere, home_root, lacks
+from host.settings import Settings, SettingsError, elsewhere, home_root, lacks, not_owners_alone
 from host.stack.assembly import auditor_dsn
 from host.stack.roles import Side
 from host.stack.stack import temporary_parts
@@ -23,5 +23,6 @@ async def auditing(settings: Settings) -> AsyncIterator[Auditors]:
     if host is not None or tools is not None or elsewhere(settings) is not None:
         both = {"AUDIT_HOST_DSN": host, "AUDIT_TOOLS_DSN": tools}
         raise SettingsError("\n".join(lacks(name) for name, value in both.items() if value is None))
+    not_owners_alone(settings)
     async with temporary_parts(home_root(settings), choice(settings)) as parts:
         yield Auditors(auditor_dsn(parts, Side.HOST), auditor_dsn(parts, Side.TOOLS))

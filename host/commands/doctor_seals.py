@@ -63,8 +63,8 @@ def _exchanged(ours: SealLag, theirs: SealLag) -> Check:
     if lacking:
         return Check(HEADS, False, f"{' and '.join(lacking)}: each could rewrite what it has not given", _BOTH)
     given, received = _ago(theirs.kept), _ago(ours.kept)
-    return Check(HEADS, True, f"the last of ours was taken {given}, the last of theirs {received}", "")
+    return Check(HEADS, True, f"the last of ours was taken: {given}; the last of theirs: {received}", "")
 
 
 def _ago(seconds: float | None) -> str:
-    return "never yet" if seconds is None else f"{seconds:.0f} s ago"
+    return "none yet" if seconds is None else f"{seconds:.0f} s ago"

@@ -47,7 +47,10 @@ _CODES: dict[type[Exception], Exit] = {
 # what the database says no with, in its first line: what stands before it, and what mends it
 _REFUSED: dict[type[Exception], tuple[str, str]] = {
     ApproverKeyError: ("", "Nothing was changed. kessai approver list shows the keys."),
-    NotAdmittedError: ("not taken in: ", "Nothing was written. kessai rollout status shows where it stands."),
+    NotAdmittedError: (
+        "not taken in: ",
+        "Nothing was written. See kessai rollout status, and RUNBOOK.md, “Roll a release out”.",
+    ),
     ReleaseMovedError: ("", "Nothing was written. Try again; kessai release list shows what is recorded."),
     ActRefusedError: ("not done: ", "Nothing was changed. See kessai rollout status and kessai release list."),
 }

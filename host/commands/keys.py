@@ -139,7 +139,7 @@ async def revoke(settings: Settings, kid: str, directory: Path | None) -> None:
     files, home = _place(settings, directory)
     known = {view.kid: view for view in _views(files)}
     if kid not in known:
-        mend = f"Published are {', '.join(sorted(known))}; for one that was: kessai-tools revoke --kid KID"
+        mend = f"Published are {', '.join(sorted(known))}; for one that was: kessai-tools revoke --kid=KID"
         raise CommandError(Exit.BAD_INPUT, f"no key {kid!r} is published", mend)
     with rotation.changing(files):
         if known[kid].state != "trusted":

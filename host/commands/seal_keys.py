@@ -36,4 +36,5 @@ def _read(file: Path) -> SealKeys:
     try:
         return read_keys(file)
     except UnsealedError as error:
-        raise CommandError(Exit.BAD_INPUT, f"{file} cannot be used: {error}", "Name seal-keys.json.") from error
+        mend = "Name a seal-keys.json: it lies in keys/ of a home, or in the directory that kessai secrets made."
+        raise CommandError(Exit.BAD_INPUT, f"{file} cannot be used: {error}", mend) from error

@@ -13,7 +13,7 @@ import psycopg
 
 from host.commands.exits import CommandError, Exit
 from host.database import database
-from host.settings import Settings, for_tool_server, for_worker, home_root, links
+from host.settings import Settings, for_tool_server, for_worker, home_root, links, not_owners_alone
 from host.stack.assembly import StackChoice, StackParts, host_dsn, host_owner_dsn, sealing_of
 from host.stack.links import Links
 from host.stack.postgres import PostgresChoice
@@ -79,6 +79,7 @@ async def engines_dsn(settings: Settings) -> AsyncIterator[str]:
     if settings.dsn is not None:
         yield settings.dsn.get_secret_value()
         return
+    not_owners_alone(settings)
     async with temporary_parts(home_root(settings), choice(settings)) as parts:
         yield host_dsn(parts)
         await _seal(parts)

@@ -99,7 +99,9 @@ def main(directory: Path, *, show: bool) -> int:
     finally:
         stack.plainly("empty", "--yes")
         shutil.rmtree(home, ignore_errors=True)
-    acts = f"{len(ACTS)} acts by {len({one.name for one in CLIENTS})} clients, {len(CLIENTS)} revisions spoken"
+    acts = (
+        f"{len(ACTS)} acts by {len({one.name for one in CLIENTS})} clients, {len(CLIENTS)} pairs of client and revision"
+    )
     print("\n".join(wrong) if wrong else f"clients: as expected in {acts}")  # noqa: T201
     return 1 if wrong else 0
 

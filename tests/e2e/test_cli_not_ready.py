@@ -218,3 +218,14 @@ def test_a_token_that_no_server_runs_to_take(nowhere: Cli):
     assert (said.code, said.out) == (15, "")
     assert "kessai up" in said.err
     assert not nowhere.home.exists()
+
+
+@pytest.mark.parametrize(
+    "command", [("stop", "--as", "ito", "--reason", "x"), ("list",), ("run", NORMAL), ("reconcile",)]
+)
+def test_an_owners_connection_alone_sends_nothing_to_this_machines_own_stack(nowhere: Cli, command: tuple[str, ...]):
+    said = nowhere(*command, KESSAI_MIGRATE_DSN="host=db.example dbname=host user=host_owner")
+    assert (said.code, said.out) == (2, "")
+    assert "KESSAI_DSN is missing" in said.err
+    assert "Or unset KESSAI_MIGRATE_DSN to use this machine's own stack." in said.err
+    assert not nowhere.home.exists()
