@@ -40,6 +40,7 @@ from host.stack.errors import StackError
 from host.stack.home import Home, existing_home, obstacle, unfinished
 from host.stack.keys import issuer_of, key_files
 from host.stack.links import Links
+from host.stack.mode import Mode
 from host.stack.status import POSTGRES, PartState, PartStatus, StackStatus, status
 from host.store import record as store
 from host.store import seals
@@ -145,7 +146,7 @@ async def _own_stack(settings: Settings) -> AsyncIterator[Check]:
         yield finding
     own = _links(home, seen)
     for part in seen.parts:
-        yield _part(part)
+        yield _part(part, up=seen.mode is Mode.UP)
         if part.name in {TOOL_SERVER, WORKER} and part.pid is not None and part.state in ALIVE:
             yield look.check_unaudited(f"the {part.name.replace('_', ' ')}", part.pid)
         if part.name == TOOL_SERVER and part.state is PartState.NOT_READY and part.port is not None:
@@ -167,11 +168,15 @@ def _links(home: Home, seen: StackStatus) -> Links | None:
     return Links(stopped.dsn_of(home, postgres.port), url, url, issuer_of(home), key_files(home).signing)
 
 
-def _part(part: PartStatus) -> Check:
+def _part(part: PartStatus, *, up: bool) -> Check:
     name = part.name.replace("_", " ")
     match part.state:
         case PartState.RUNNING:
             return Check(name, True, f"runs as process {part.pid}, port {part.port or 'none'}", "")
+        case PartState.STOPPED if (
+            up
+        ):  # such as a tool server that did not start again with the settings of the last `up`
+            return Check(name, False, "does not run, though the stack is up", f"see {part.log}, then: kessai up")
         case PartState.STOPPED:
             return Check(name, True, "does not run; kessai run or kessai up starts it", "")
         case PartState.DIED:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from host.check_views import Checks, CheckView
-from host.commands.doctor import _findings, _show
+from host.commands.doctor import _findings, _part, _show
 from host.commands.doctor_lines import checks
 from host.stack.doctor import Check
+from host.stack.status import PartState, PartStatus
 
 PASSWORD = "s3cr3t-of-nobody"
 
@@ -101,3 +103,10 @@ def test_a_warning_is_shown_with_what_to_do_and_is_no_failure(capsys: pytest.Cap
     (found,) = checks("http://tools.example/mcp", {})
     _show(Checks(well=True, checks=(CheckView(check=found.check, well=True, detail=found.detail, mend=found.mend),)))
     assert capsys.readouterr().out == f"warn  {found.check}: {found.detail}; {found.mend}\n"
+
+
+def test_a_part_that_does_not_run_is_a_fault_of_a_stack_that_is_up_and_of_no_other():
+    stopped = PartStatus("tool_server", PartState.STOPPED, None, None, Path("tool_server.log"))
+    assert _part(stopped, up=False).well
+    found = _part(stopped, up=True)
+    assert (found.well, found.mend) == (False, "see tool_server.log, then: kessai up")
