@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from logging import LogRecord
 
+_CHARACTERS_MAX = 500  # a text that is finished already may quote something of any length
+
 
 class _Hidden:
     """Stands in the place of a value."""
@@ -17,7 +19,7 @@ class _Hidden:
 
 
 def said(record: LogRecord) -> str:
-    """Give a record's first line, filled in: in the others of a finished text may stand what failed."""
+    """Give the beginning of a record's first line, filled in: in the others of a finished text may stand what failed."""
     line, given = str(record.msg), record.args
     if given:
         try:
@@ -28,7 +30,7 @@ def said(record: LogRecord) -> str:
             )
         except (TypeError, ValueError, KeyError):  # a placeholder that takes no word, such as %d for a hidden value
             line = line.replace("%", "…")
-    return line.partition("\n")[0]
+    return line.partition("\n")[0][:_CHARACTERS_MAX]
 
 
 def _shown(value: object) -> object:
