@@ -19,7 +19,7 @@ class _Hidden:
 
 
 def said(record: LogRecord) -> str:
-    """Give the beginning of a record's first line, filled in: in the others of a finished text may stand what failed."""
+    """Give the beginning of a record's first line, filled in: in others of a finished text may stand what failed."""
     line, given = str(record.msg), record.args
     if given:
         try:
