@@ -78,7 +78,7 @@ def show(to: Console, found: Stopped) -> None:
     if found.unknown is not None:
         to.print(Text(plain(f"stops: unknown, {found.unknown}"), style="yellow"), soft_wrap=True)
     if any(one.engaged for one in found.scopes):
-        to.print(Text("\nwork is stopped or held back; kessai resume goes on", style="yellow"))
+        to.print(Text("\nwork is stopped or held back; kessai resume goes on, at the end with --full", style="yellow"))
         show_scopes(to, found.scopes)
     for one in found.held:
         to.print(Text("held      ", style="dim"), Text(f"{one.cases} in {plain(one.state)}"), sep="", soft_wrap=True)

@@ -129,7 +129,7 @@ def _tried(check: str, look: Callable[[], str]) -> Check:
 
 def _is_secret(path: Path) -> str:
     read_secret(path)
-    return "readable by its owner alone"
+    return "readable by nobody who should not"
 
 
 def _is_private(directory: Path) -> str:
