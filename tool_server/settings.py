@@ -128,8 +128,9 @@ def _unknown() -> list[str]:
 
 def _complaints(model: type[BaseSettings], error: ValidationError) -> list[str]:
     problems = error.errors(include_input=False, include_url=False)
+    where = "Several machines" if model is Settings else "The tool server's operator"
     return [
-        missing(_variable(problem["loc"]), model.model_fields[str(problem["loc"][0])])
+        missing(_variable(problem["loc"]), model.model_fields[str(problem["loc"][0])], where)
         if problem["type"] == "missing"
         else "".join(complaints([{**problem, "loc": (_variable(problem["loc"]),)}], PREFIX))
         for problem in problems

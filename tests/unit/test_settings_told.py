@@ -53,6 +53,12 @@ def test_all_that_is_missing_is_told_at_once_one_per_line():
     assert all(line.endswith("see “Several machines” in RUNBOOK.md") for line in lines)
 
 
+def test_an_owner_without_a_connection_is_led_to_where_the_line_stands_as_it_is_typed():
+    with pytest.raises(SettingsError, match="see “The tool server's operator” in RUNBOOK.md"):
+        tools_settings.load(tools_settings.OwnerSettings)
+    assert "## The tool server's operator\n" in (ROOT / "RUNBOOK.md").read_text(encoding="utf-8")
+
+
 def test_a_value_that_does_not_fit_is_told_with_its_variable_and_not_repeated(monkeypatch):
     monkeypatch.setenv("KESSAI_CONCURRENCY", "canary")
     monkeypatch.setenv("KESSAI_PLANNER", "canary")
