@@ -53,7 +53,11 @@ ToolName = Annotated[str, typer.Argument(help="The tool's name, as `tools list` 
 
 
 @app.command(epilog=EXITS)
-def serve() -> None:
+def serve(
+    check: Annotated[
+        bool, typer.Option("--check", help="Look at the settings and end: nothing is served or written.")
+    ] = False,
+) -> None:
     """Serve the tools over MCP until SIGTERM, which finishes the calls in hand.
 
     Settings come from KESSAI_TOOLS_* variables. `/readyz` tells whether calls can be served.
@@ -64,7 +68,9 @@ def serve() -> None:
     from tool_server.settings import load as settings_of
 
     settings = settings_of(Settings)
-    run_server(settings, Dispatcher(settings))
+    dispatcher = Dispatcher(settings)  # refuses what its mail cannot be sent with
+    if not check:
+        run_server(settings, dispatcher)
 
 
 @app.command(epilog=EXITS)

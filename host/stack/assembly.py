@@ -105,6 +105,13 @@ def tool_server(parts: StackParts, port: int) -> Program:
     return Program(TOOL_SERVER, command, settings, code, port, pulse=None, drain_seconds=TOOL_SERVER_DRAIN_SECONDS)
 
 
+def check_tool_server(parts: StackParts, port: int) -> Program:
+    """A look at the settings that it would have, which is all that it does."""
+    return _command(
+        parts, "check_tool_server", python_module(TOOLS, "serve", "--check"), tool_server(parts, port).settings
+    )
+
+
 def worker(parts: StackParts, port: int) -> Program:
     """Drives workflows against the tool server on that port, and touches a file while it does."""
     pulse = parts.home.run / "worker.pulse"

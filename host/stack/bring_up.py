@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from host.stack import assembly, postgres, processes
 from host.stack.assembly import TOOL_SERVER, WORKER, StackChoice, StackParts
 from host.stack.build import installed_build
-from host.stack.errors import StackError, StackProblem
+from host.stack.errors import LoggedError, StackError, StackProblem
 from host.stack.files import read_json, write_json
 from host.stack.home import Home
 from host.stack.keys import ensure_keys
@@ -26,6 +26,7 @@ from host.stack.rotation import tidy
 
 READY_SECONDS_MAX = 60.0
 MIGRATION_SECONDS_MAX = 600.0
+CHECK_SECONDS_MAX = 60.0
 
 
 async def database(
@@ -112,11 +113,28 @@ async def tool_server(parts: StackParts, begun: Running | None, *, may_restart: 
             return running, running.port
         if wanted != running.port:
             _port(parts)  # one that is taken is found before anything is stopped
+        await _check(parts, running, wanted)
         await processes.stop(parts.home, running)
     port = _port(parts)
-    running = processes.start(parts.home, assembly.tool_server(parts, port))
-    await _ready(parts.home, running)
-    return running, port
+    started = processes.start(parts.home, assembly.tool_server(parts, port))
+    try:
+        await _ready(parts.home, started)
+    except LoggedError as error:
+        if running is None:
+            raise
+        gone = f"{error.what} The former one, process {running.process.pid}, was stopped before."
+        raise StackError(error.problem, gone, f"With its settings kessai up starts it again.\n{error.mend}") from None
+    return started, port
+
+
+async def _check(parts: StackParts, running: Running, port: int) -> None:
+    """Raises StackError where it would not start as it is set now, before the one that runs is stopped."""
+    try:
+        await processes.run_to_end(parts.home, assembly.check_tool_server(parts, port), CHECK_SECONDS_MAX)
+    except LoggedError as error:
+        left = f"the one that runs, process {running.process.pid}, was not stopped for it"
+        what = f"The tool server would not start with these settings; {left}."
+        raise StackError(error.problem, what, error.mend) from None
 
 
 async def worker(parts: StackParts, port: int) -> Running:

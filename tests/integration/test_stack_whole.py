@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from host.stack import processes
+from host.stack import bring_up, processes
 from host.stack.assembly import TOOL_SERVER, WORKER, StackChoice
 from host.stack.errors import StackError, StackProblem
 from host.stack.files import read_json, write_json
@@ -313,6 +313,31 @@ def test_the_tool_servers_port_can_be_chosen_and_a_taken_one_is_refused(root: Pa
             used(root, chosen)
     assert caught.value.problem is StackProblem.PORT_IN_USE
     assert nothing_runs(root)
+
+
+def test_settings_that_the_tool_server_would_not_start_with_leave_the_running_one_as_it_is(root: Path) -> None:
+    asyncio.run(up(root, CHOICE))
+    before = now(root)
+    for wrong, said in {"SMTP_PROT": "no setting has this name", "SMTP_HOST": "MAIL_FROM is missing"}.items():
+        with pytest.raises(StackError) as caught:
+            asyncio.run(up(root, replace(CHOICE, tool_server_settings={f"KESSAI_TOOLS_{wrong}": "mail.example"})))
+        assert "was not stopped for it" in caught.value.what
+        assert said in caught.value.mend
+    assert now(root) == before
+
+
+def test_a_tool_server_that_does_not_get_ready_in_the_place_of_another_says_that_that_one_is_gone(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(up(root, CHOICE))
+    former = now(root).parts[1].pid
+    monkeypatch.setattr(bring_up, "READY_SECONDS_MAX", 3.0)
+    with pytest.raises(StackError) as caught:
+        asyncio.run(up(root, replace(CHOICE, tool_server_settings={"KESSAI_TOOLS_MAILDIR": "/proc/nowhere"})))
+    assert f"The former one, process {former}, was stopped before." in caught.value.what
+    monkeypatch.undo()
+    asyncio.run(up(root, CHOICE))
+    assert states(root)[TOOL_SERVER] is PartState.RUNNING
 
 
 def test_where_the_mail_lies_is_told_as_the_running_tool_server_has_it(root: Path, user: User, tmp_path: Path) -> None:

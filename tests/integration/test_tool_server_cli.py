@@ -13,10 +13,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from shared_contracts.contract import FAMILIES
 from shared_contracts.tools import TOOLS
 from tests.support.tokens import Issuer
 from tests.support.tool_orders import line, order, seed
-from tests.support.tool_shop import Shop, ask, open_shop
+from tests.support.tool_shop import AUDIENCE, Shop, ask, open_shop
 from tool_server import cli
 from tool_server.store.migrate import NEWEST
 
@@ -269,6 +270,19 @@ def test_a_database_before_its_first_migration_is_told_to_be_migrated(shop: Shop
 def test_serving_without_settings_ends_with_15_and_names_them_all(run: Run) -> None:
     assert run("serve") == 15
     assert all(f"KESSAI_TOOLS_{name}" in run.err for name in ("RESOURCE", "ISSUERS_FILE", "ORDERS_DSN", "NOTICES_DSN"))
+
+
+def test_settings_are_looked_at_before_anything_is_served(run: Run, tmp_path: Path) -> None:
+    families = {f"{family}_dsn": "host=db.example" for family in FAMILIES}
+    run.settings(resource=AUDIENCE, issuers_file=tmp_path / "issuers.json", maildir=tmp_path / "mail", **families)
+    assert run("serve", "--check") == 0
+    assert list(tmp_path.iterdir()) == []
+    run.settings(smtp_host="mail.example")
+    assert run("serve", "--check") == 15
+    assert "KESSAI_TOOLS_MAIL_FROM is missing" in run.err
+    run.settings(smtp_prot="25")
+    assert run("serve", "--check") == 15
+    assert "KESSAI_TOOLS_SMTP_PROT: no setting has this name" in run.err
 
 
 def completed(*words: str, **settings: str) -> set[str]:
