@@ -54,7 +54,7 @@ def test_all_that_is_missing_is_told_at_once_one_per_line():
 
 
 def test_an_owner_without_a_connection_is_led_to_where_the_line_stands_as_it_is_typed():
-    with pytest.raises(SettingsError, match="see “The tool server's operator” in RUNBOOK.md"):
+    with pytest.raises(SettingsError, match=r"see “The tool server's operator” in RUNBOOK\.md"):
         tools_settings.load(tools_settings.OwnerSettings)
     assert "## The tool server's operator\n" in (ROOT / "RUNBOOK.md").read_text(encoding="utf-8")
 
