@@ -78,6 +78,15 @@ SPOILED: list[tuple[SideName, tuple[str, ...], str, str]] = [
     ("tools", SWAPPED_CALLS, "reordered", "call {CALL}"),
     ("tools", ("UPDATE calls.seal_head SET signed = NULL, at = at - interval '1 hour'",), "unsigned", "lines 1 to "),
     ("tools", ("UPDATE calls.seal_chain SET chain_id = gen_random_uuid()",), "rewritten unsigned", "lines 1 to "),
+    # what cannot be read keeps nothing else from being looked at
+    ("host", ("UPDATE seal_link SET row_id = 'x' WHERE n = {L2}",), "changed inserted removed", "audit x"),
+    ("host", ("UPDATE seal_link SET sealed = 'x' WHERE source = 'history'",), "changed removed", "history "),
+    ("host", ("UPDATE act SET relation = 'none' WHERE relation = 'asked_approval'",), "inserted removed",
+     "asked_approval "),
+    ("host", ("UPDATE act SET key = '{\"none\": 1}' WHERE relation = 'asked_approval'",), "inserted removed",
+     "asked_approval "),
+    ("tools", ("UPDATE calls.seal_link SET row_id = 'x' WHERE row_id = '{CALL}'",), "changed inserted removed",
+     "call x"),
 ]  # fmt: skip
 
 
