@@ -229,7 +229,7 @@ async def release(desk: Desk, workflow_id: UUID, by: By) -> None:
         if released:
             await desk.wake(connection, workflow_id)
     if not released:
-        raise NotPossibleError(not_undone(state))
+        raise NotPossibleError(f"nothing of the case is being undone, it is in {state.task.state}")
 
 
 async def close(desk: Desk, workflow_id: UUID, by: By, reason: str, *, accept_unknown: bool) -> None:
@@ -267,13 +267,3 @@ def _step(desk: Desk, state: State) -> Step:
 def not_handed_over(state: State) -> str:
     """Say what the case is doing instead."""
     return f"the case was handed over to nobody, it is in {state.task.state}; see `kessai show`"
-
-
-def not_undone(state: State) -> str:
-    """Say why there is nothing to release."""
-    order = (
-        "; if there is something to undo: kessai review ID compensate --as NAME --reason TEXT"
-        if state.control.control in HANDED_OVER
-        else ""
-    )
-    return f"nothing of the case is being undone, it is in {state.task.state}{order}"

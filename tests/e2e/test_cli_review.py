@@ -259,6 +259,7 @@ def test_what_cannot_be_done_says_why_and_changes_nothing(shop: Shop, guarded: C
         refused = guarded(*(name_of(untouched) if word == "ID" else word for word in arguments))
         assert (refused.code, refused.out) == (2, ""), what
         assert said in refused.err, what
+        assert not re.search(r"review \S+ compensate", refused.err), what  # it would be refused too
     assert shop.shown(untouched) == untouched
 
 
