@@ -78,6 +78,10 @@ SPOILED: list[tuple[SideName, tuple[str, ...], str, str]] = [
     ("tools", SWAPPED_CALLS, "reordered", "call {CALL}"),
     ("tools", ("UPDATE calls.seal_head SET signed = NULL, at = at - interval '1 hour'",), "unsigned", "lines 1 to "),
     ("tools", ("UPDATE calls.seal_chain SET chain_id = gen_random_uuid()",), "rewritten unsigned", "lines 1 to "),
+    ("host", ("UPDATE audit SET at = (utc_text(at) || ' BC')::timestamptz WHERE resource = 'N-2'",), "changed",
+     "audit {N2}"),
+    ("tools", ("UPDATE calls.log SET at = (calls.utc_text(at) || ' BC')::timestamptz WHERE seq = {CALL}",), "changed",
+     "call {CALL}"),
     # what cannot be read keeps nothing else from being looked at
     ("host", ("UPDATE seal_link SET row_id = 'x' WHERE n = {L2}",), "changed inserted removed", "audit x"),
     ("host", ("UPDATE seal_link SET sealed = 'x' WHERE source = 'history'",), "changed removed", "history "),
