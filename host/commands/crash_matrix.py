@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from host.evaluation.crash.paths import Path as Way
 
 REPORT = "crash-matrix.json"
+CELLS = "cells"
 
 
 async def crash_matrix(
@@ -40,7 +41,7 @@ async def crash_matrix(
     choice = PostgresChoice(settings.postgres_bin, settings.postgres_os_user)
     with (
         interruptible("what worked was stopped, its homes removed, and no report written."),
-        bar("cells", None) as shown,
+        bar(f"counting commits, {CELLS}", None) as shown,
     ):
         view = await matrix.crash_matrix(home_root(settings), choice, ways, concurrency, _teller(shown))
     with report_file.written(file, dump(view), report_file.OURS):
@@ -67,7 +68,7 @@ def _teller(shown: Bar) -> Callable[[int, CrashCell | CrashPath], None]:
     """Show how many are through, and what is wrong as soon as it is."""
 
     def through(total: int, made: CrashCell | CrashPath) -> None:
-        shown.advance(int(isinstance(made, CrashCell)), total)
+        shown.advance(int(isinstance(made, CrashCell)), total, CELLS)  # the first that comes is a path's count
         if made.wrong:
             place = f"{made.when} {made.boundary}" if isinstance(made, CrashCell) else "without a kill"
             shown.tell(f"{made.path}, {place}: {'; '.join(made.wrong)}")

@@ -28,9 +28,9 @@ class Bar:
     _progress: Progress
     _task: TaskID
 
-    def advance(self, steps: int, total: int | None = None) -> None:
-        """Count steps; `total` is said where more of them have become known."""
-        self._progress.update(self._task, advance=steps, total=total)
+    def advance(self, steps: int, total: int | None = None, what: str | None = None) -> None:
+        """Count steps; `total` is said where more of them have become known, `what` where they are called otherwise."""
+        self._progress.update(self._task, advance=steps, total=total, description=what)
 
     def line(self) -> None:
         """Say how many are through."""

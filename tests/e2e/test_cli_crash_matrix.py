@@ -18,6 +18,7 @@ def test_both_sides_of_a_commit_are_killed_in_a_home_that_is_gone_afterwards(now
     said = nowhere("crash-matrix", "approve", "--concurrency", "1", "--report", str(tmp_path / "kept"), "--json")
     view = fits(said.json(), "command.crash_matrix.json")
     assert (said.code, view["passed"]) == (0, True), said.out
+    assert said.err.startswith("counting commits, cells 0, ")
     assert [(one["when"], one["boundary"]) for one in view["cells"]] == [
         (when, view["paths"][0]["boundaries"][0]) for when in ("before", "after")
     ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from host.commands.crash_matrix import CELLS, _teller
+from host.commands.progress import bar
 from host.evaluation.crash.boundary import name_of
 from host.evaluation.crash.documents import CrashCell, CrashMatrix
 from host.evaluation.crash.matrix import _Board, _document
@@ -73,6 +76,21 @@ def test_a_cell_that_nobody_ran_is_no_matrix():
     board.through(cell("before"))
     with pytest.raises(KeyError):
         _document(board, [PATH], 1, datetime.now(UTC), 2.0)
+
+
+def test_without_a_terminal_it_is_said_that_commits_are_counted_until_there_are_cells(
+    capsys: pytest.CaptureFixture[str],
+):
+    async def run() -> None:
+        with bar(f"counting commits, {CELLS}", None) as shown:
+            shown.line()
+            _Board(_teller(shown)).counted(PATH, [PLACE], ())
+            shown.line()
+
+    asyncio.run(run())
+    before, after = capsys.readouterr().err.splitlines()
+    assert before.startswith("counting commits, cells 0, ")
+    assert after.startswith("cells 0 of 2, ")
 
 
 def test_every_path_has_a_name_of_its_own_and_says_who_dies_on_it():
