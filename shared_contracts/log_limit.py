@@ -37,7 +37,10 @@ class LogLimit:
         self._minutes[kind] = (ends, count + 1)
         if count + 1 < MANY:
             return line
-        return {**line, "event": "many_alike", "of": line["event"], "level": "error"} if count + 1 == MANY else None
+        if count + 1 > MANY:
+            return None
+        level = "critical" if line.get("level") == "critical" else "error"
+        return {**line, "event": "many_alike", "of": line["event"], "level": level}
 
     def _kind(self, line: Line) -> Hashable:
         kind = (*map(line.get, _WORDS), *line.get("frames", ())[-1:])
