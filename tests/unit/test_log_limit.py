@@ -42,7 +42,7 @@ def test_many_within_a_minute_are_an_alarm_at_once_and_then_a_number():
 
 def test_what_is_critical_stays_so():
     limit = LogLimit(Clock())
-    said = [limit.said({"event": "keys_unusable", "level": "critical"}) for _ in range(MANY)]
+    said = [limit.written({"event": "keys_unusable", "level": "critical"}) for _ in range(MANY)]
     assert [line["level"] for line in said if line is not None] == ["critical"] * MANY
 
 
