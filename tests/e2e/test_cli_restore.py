@@ -146,7 +146,7 @@ def test_what_a_failed_restore_said_last_is_told_and_no_log_that_has_gone(shop: 
     replaced(copy, Side.TOOLS, b"PGDMP and then nothing that makes sense")
     said = other("restore", str(copy))
     assert said.code == 15
-    assert "fill tools ended with exit code 1" in said.err
+    assert "list tools ended with exit code 1" in said.err
     assert "pg_restore: error" in said.err
     assert "Nothing was kept" in said.err
     assert str(other.home) not in said.err

@@ -198,11 +198,13 @@ def test_a_directory_that_is_none_makes_nothing(tmp_path: Path, name: str):
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.parametrize("step", ["list", "fill"])
 @pytest.mark.parametrize("side", Side)
-def test_a_dump_that_cannot_be_loaded_leaves_nothing(copy: Path, tmp_path: Path, side: Side):
-    replaced(copy, side, b"PGDMP and then nothing that makes sense")
+def test_a_dump_that_cannot_be_loaded_leaves_nothing(copy: Path, tmp_path: Path, side: Side, step: str):
+    whole = (copy / f"{side}.dump").read_bytes()
+    replaced(copy, side, b"PGDMP and then nothing that makes sense" if step == "list" else whole[:-100])
     found = refused(tmp_path / "home", copy)
-    assert f"fill {side} ended with exit code 1" in found.what
+    assert f"{step} {side} ended with exit code 1" in found.what
     assert "pg_restore: error" in found.mend  # and not where it stood: that has gone
     assert str(tmp_path) not in found.mend
     assert not (tmp_path / "home").exists()
