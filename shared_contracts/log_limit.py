@@ -45,3 +45,16 @@ class LogLimit:
     def _kind(self, line: Line) -> Hashable:
         kind = (*map(line.get, _WORDS), *line.get("frames", ())[-1:])
         return kind if kind in self._minutes or len(self._minutes) < KINDS_MAX else None
+
+
+def processor(dropped: type[BaseException]) -> Callable[[object, str, Line], Line]:
+    """Make a limit into structlog's processor; `dropped` is its DropEvent."""
+    limit = LogLimit()
+
+    def bounded(_logger: object, _name: str, line: Line) -> Line:
+        written = limit.written(line)
+        if written is None:
+            raise dropped
+        return written
+
+    return bounded

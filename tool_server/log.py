@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from structlog.typing import EventDict
 
-from shared_contracts.log_limit import LogLimit
+from shared_contracts.log_limit import processor
 from shared_contracts.quiet import said
 
 _FRAMES_MAX = 12
@@ -48,18 +47,10 @@ class LibraryRecords(logging.Handler):
 
 def configure() -> None:
     """Set logging up for this process; called once, by the command that starts it."""
-    limit = LogLimit()
-
-    def bounded(_logger: object, _name: str, line: EventDict) -> EventDict:
-        written = limit.written(line)
-        if written is None:
-            raise structlog.DropEvent
-        return written
-
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
-            bounded,
+            processor(structlog.DropEvent),
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(sort_keys=True),
         ],

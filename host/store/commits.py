@@ -38,8 +38,9 @@ class Commits:
         try:
             done = await asyncio.shield(group.written)
         except Exception:
-            if len(group.steps) == 1:  # alone, whatever it was meets only whom it is about
+            if len(group.steps) == 1:
                 raise
+            # Nothing is lost of it: whom it is about meets it again here, alone, and raises it into its own record.
             async with self._pool.connection() as connection:
                 done = await ledger.commit_steps(connection, rows)
         self.kept.update(str(offer["sha256"]) for offer in rows.get("offers", ()))

@@ -125,11 +125,10 @@ class Pool:
 
     async def _configure(self, connection: Connection) -> None:
         set_json_loads(orjson.loads, connection)
-        try:
+        async with AsyncExitStack() as failed:
+            failed.push_async_callback(connection.close)  # the pool would only forget it
             await check_role(connection, self._family)
-        except BaseException:
-            await connection.close()  # the pool would only forget it
-            raise
+            failed.pop_all()
 
     async def _twice(self, act: Callable[[Connection], Awaitable[T]]) -> T:
         async def once() -> T:
